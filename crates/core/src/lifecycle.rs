@@ -1,0 +1,190 @@
+//! What a Cluster needs next: the states in use and the step between them.
+
+use crate::reason::Reason;
+use crate::supervision::pending_retry;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Phase of a Cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ClusterPhase {
+    /// Recorded; nothing started yet.
+    Created,
+    /// Its control plane is on the way up.
+    Starting,
+    /// Its API answers and can take pods.
+    Running,
+    /// Being taken apart.
+    Destroying,
+    /// Its control plane fails again and again; neap goes on trying.
+    Error,
+}
+
+/// The program of a control plane as found on this host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObservedControlPlane {
+    /// There is neither process nor folder.
+    Absent,
+    /// The process runs; whether its API answers is asked of the API.
+    Running {
+        /// Start of the process.
+        since: Timestamp,
+        /// The distro that it runs.
+        distro: String,
+    },
+    /// There is a folder and no process.
+    Exited {
+        /// When it ended, if that is known.
+        at: Option<Timestamp>,
+        /// How, for people.
+        how: String,
+    },
+}
+
+/// Failures in a row from which on a Cluster shows [`ClusterPhase::Error`].
+pub const ERROR_AFTER: u32 = 3;
+
+/// What the API of a Cluster says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApiState {
+    /// Nobody answers.
+    Unreachable,
+    /// It answers that it is not ready.
+    NotReady,
+    /// It is ready.
+    Ready {
+        /// The default ServiceAccount is there, so that pods are accepted.
+        service_account: bool,
+    },
+}
+
+/// All that the next step of a Cluster depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObservedCluster {
+    /// Its record has a deletion timestamp.
+    pub deleting: bool,
+    /// Its record bears our finalizer.
+    pub finalizer: bool,
+    /// The program of its control plane.
+    pub control_plane: ObservedControlPlane,
+    /// Its API.
+    pub api: ApiState,
+    /// Our RBAC objects are written.
+    pub bootstrapped: bool,
+    /// Machine records that are left.
+    pub machines: usize,
+    /// Starts that failed, or ends that came unasked, in a row.
+    pub failures: u32,
+    /// No start before this time.
+    pub retry_at: Option<Timestamp>,
+    /// It has been Running before.
+    pub was_running: bool,
+}
+
+/// The one next thing to do for a Cluster. Each may be repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterStep {
+    /// Put our finalizer on the record, before anything is made.
+    AddFinalizer,
+    /// Start the control plane.
+    Start,
+    /// Nothing to do but to look again.
+    WaitFor {
+        /// For what.
+        reason: Reason,
+    },
+    /// Write our RBAC objects.
+    Bootstrap,
+    /// All is well: only the status is written.
+    Running,
+    /// Start the control plane, but not before this time.
+    RetryAt {
+        /// The time.
+        at: Timestamp,
+    },
+    /// Delete the Machine records and see their machines off. Nothing is asked
+    /// of the Cluster's API.
+    DeleteMachines,
+    /// Stop the control plane and remove all that it is.
+    DeleteControlPlane,
+    /// Nothing is left: let the record go.
+    RemoveFinalizer,
+}
+
+/// Decides the next step of a Cluster. Pure and total.
+pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep {
+    if cluster.deleting {
+        return decide_deletion(cluster);
+    }
+    if !cluster.finalizer {
+        return ClusterStep::AddFinalizer;
+    }
+    match &cluster.control_plane {
+        ObservedControlPlane::Absent | ObservedControlPlane::Exited { .. } => {
+            match pending_retry(cluster.retry_at, now) {
+                None => ClusterStep::Start,
+                Some(at) => ClusterStep::RetryAt { at },
+            }
+        }
+        ObservedControlPlane::Running { since, .. } => match cluster.api {
+            ApiState::Unreachable => ClusterStep::WaitFor {
+                reason: Reason::ControlPlaneStarting { since: *since },
+            },
+            ApiState::NotReady => ClusterStep::WaitFor {
+                reason: Reason::ApiNotReady,
+            },
+            ApiState::Ready { .. } if !cluster.bootstrapped => ClusterStep::Bootstrap,
+            ApiState::Ready {
+                service_account: false,
+            } => ClusterStep::WaitFor {
+                reason: Reason::ServiceAccountMissing,
+            },
+            ApiState::Ready {
+                service_account: true,
+            } => ClusterStep::Running,
+        },
+    }
+}
+
+fn decide_deletion(cluster: &ObservedCluster) -> ClusterStep {
+    if !cluster.finalizer {
+        // Whatever holds the record now is not ours.
+        return ClusterStep::WaitFor {
+            reason: Reason::NothingLeft,
+        };
+    }
+    if cluster.machines > 0 {
+        return ClusterStep::DeleteMachines;
+    }
+    match cluster.control_plane {
+        ObservedControlPlane::Absent => ClusterStep::RemoveFinalizer,
+        ObservedControlPlane::Running { .. } | ObservedControlPlane::Exited { .. } => {
+            ClusterStep::DeleteControlPlane
+        }
+    }
+}
+
+/// The phase to show for a Cluster: what is true, not what is hoped for.
+pub fn phase(cluster: &ObservedCluster) -> ClusterPhase {
+    if cluster.deleting {
+        return ClusterPhase::Destroying;
+    }
+    let running = matches!(cluster.control_plane, ObservedControlPlane::Running { .. });
+    let ready = cluster.api
+        == ApiState::Ready {
+            service_account: true,
+        };
+    if cluster.finalizer && running && ready && cluster.bootstrapped {
+        return ClusterPhase::Running;
+    }
+    if cluster.failures >= ERROR_AFTER {
+        return ClusterPhase::Error;
+    }
+    match cluster.control_plane {
+        ObservedControlPlane::Absent if !cluster.was_running => ClusterPhase::Created,
+        _ => ClusterPhase::Starting,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+use jiff::SignedDuration;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+/// A Cluster whose record has just been seen.
+fn new_cluster() -> ObservedCluster {
+    ObservedCluster {
+        deleting: false,
+        finalizer: true,
+        control_plane: ObservedControlPlane::Absent,
+        api: ApiState::Unreachable,
+        bootstrapped: false,
+        machines: 0,
+        failures: 0,
+        retry_at: None,
+        was_running: false,
+    }
+}
+
+fn started() -> ObservedCluster {
+    ObservedCluster {
+        control_plane: ObservedControlPlane::Running {
+            since: at(0),
+            distro: "v1.37.2-abc".into(),
+        },
+        ..new_cluster()
+    }
+}
+
+fn running() -> ObservedCluster {
+    ObservedCluster {
+        api: ApiState::Ready {
+            service_account: true,
+        },
+        bootstrapped: true,
+        was_running: true,
+        ..started()
+    }
+}
+
+fn exited() -> ObservedCluster {
+    ObservedCluster {
+        control_plane: ObservedControlPlane::Exited {
+            at: Some(at(5)),
+            how: "signal 9".into(),
+        },
+        api: ApiState::Unreachable,
+        ..running()
+    }
+}
+
+fn wait(reason: Reason) -> ClusterStep {
+    ClusterStep::WaitFor { reason }
+}
+
+fn check(cluster: ObservedCluster, step: ClusterStep, shown: ClusterPhase) {
+    assert_eq!(decide_cluster(&cluster, at(10)), step, "{cluster:?}");
+    assert_eq!(phase(&cluster), shown, "{cluster:?}");
+}
+
+#[test]
+fn nothing_is_made_before_the_finalizer_is_on_the_record() {
+    let cluster = ObservedCluster {
+        finalizer: false,
+        ..new_cluster()
+    };
+    check(cluster, ClusterStep::AddFinalizer, ClusterPhase::Created);
+}
+
+#[test]
+fn a_new_cluster_is_started() {
+    check(new_cluster(), ClusterStep::Start, ClusterPhase::Created);
+}
+
+#[test]
+fn a_started_cluster_becomes_running_only_when_it_takes_pods() {
+    let starting = ClusterPhase::Starting;
+    check(
+        started(),
+        wait(Reason::ControlPlaneStarting { since: at(0) }),
+        starting,
+    );
+    let api = ApiState::NotReady;
+    check(
+        ObservedCluster { api, ..started() },
+        wait(Reason::ApiNotReady),
+        starting,
+    );
+    let api = ApiState::Ready {
+        service_account: false,
+    };
+    check(
+        ObservedCluster { api, ..started() },
+        ClusterStep::Bootstrap,
+        starting,
+    );
+    let bootstrapped = ObservedCluster {
+        api,
+        bootstrapped: true,
+        ..started()
+    };
+    check(bootstrapped, wait(Reason::ServiceAccountMissing), starting);
+    check(running(), ClusterStep::Running, ClusterPhase::Running);
+}
+
+#[test]
+fn a_ready_api_without_our_objects_is_bootstrapped_first() {
+    let cluster = ObservedCluster {
+        bootstrapped: false,
+        ..running()
+    };
+    check(cluster, ClusterStep::Bootstrap, ClusterPhase::Starting);
+}
+
+#[test]
+fn a_control_plane_that_ended_is_started_again_after_its_backoff() {
+    check(exited(), ClusterStep::Start, ClusterPhase::Starting);
+    let cluster = ObservedCluster {
+        failures: 1,
+        retry_at: Some(at(11)),
+        ..exited()
+    };
+    check(
+        cluster,
+        ClusterStep::RetryAt { at: at(11) },
+        ClusterPhase::Starting,
+    );
+    let cluster = ObservedCluster {
+        failures: 1,
+        retry_at: Some(at(10)),
+        ..exited()
+    };
+    check(cluster, ClusterStep::Start, ClusterPhase::Starting);
+}
+
+#[test]
+fn a_retry_from_before_the_clock_jumped_back_does_not_hold_a_start() {
+    let far = at(10).checked_add(SignedDuration::from_hours(1)).unwrap();
+    let cluster = ObservedCluster {
+        failures: 1,
+        retry_at: Some(far),
+        ..exited()
+    };
+    check(cluster, ClusterStep::Start, ClusterPhase::Starting);
+}
+
+#[test]
+fn a_cluster_that_fails_again_and_again_shows_error_and_is_still_tried() {
+    let cluster = ObservedCluster {
+        failures: ERROR_AFTER,
+        retry_at: Some(at(14)),
+        ..exited()
+    };
+    check(
+        cluster,
+        ClusterStep::RetryAt { at: at(14) },
+        ClusterPhase::Error,
+    );
+    let cluster = ObservedCluster {
+        failures: ERROR_AFTER,
+        ..exited()
+    };
+    check(cluster, ClusterStep::Start, ClusterPhase::Error);
+    // Counted failures do not hide that it works.
+    let cluster = ObservedCluster {
+        failures: ERROR_AFTER,
+        ..running()
+    };
+    check(cluster, ClusterStep::Running, ClusterPhase::Running);
+}
+
+#[test]
+fn after_a_reboot_that_lost_the_folder_it_is_starting_and_not_new() {
+    let cluster = ObservedCluster {
+        was_running: true,
+        ..new_cluster()
+    };
+    check(cluster, ClusterStep::Start, ClusterPhase::Starting);
+}
+
+#[test]
+fn a_deleted_cluster_loses_machines_then_control_plane_then_record() {
+    let destroying = ClusterPhase::Destroying;
+    let with_machines = ObservedCluster {
+        deleting: true,
+        machines: 2,
+        ..running()
+    };
+    check(with_machines, ClusterStep::DeleteMachines, destroying);
+    let without_machines = ObservedCluster {
+        deleting: true,
+        ..running()
+    };
+    check(
+        without_machines,
+        ClusterStep::DeleteControlPlane,
+        destroying,
+    );
+    let ended = ObservedCluster {
+        deleting: true,
+        ..exited()
+    };
+    check(ended, ClusterStep::DeleteControlPlane, destroying);
+    let nothing = ObservedCluster {
+        deleting: true,
+        ..new_cluster()
+    };
+    check(nothing, ClusterStep::RemoveFinalizer, destroying);
+}
+
+#[test]
+fn a_deleted_cluster_is_taken_apart_whatever_its_api_says() {
+    for api in [
+        ApiState::Unreachable,
+        ApiState::NotReady,
+        ApiState::Ready {
+            service_account: false,
+        },
+        ApiState::Ready {
+            service_account: true,
+        },
+    ] {
+        let cluster = ObservedCluster {
+            deleting: true,
+            api,
+            failures: 9,
+            retry_at: Some(at(60)),
+            machines: 1,
+            ..running()
+        };
+        check(
+            cluster,
+            ClusterStep::DeleteMachines,
+            ClusterPhase::Destroying,
+        );
+    }
+}
+
+#[test]
+fn a_deleted_record_without_our_finalizer_is_left_alone() {
+    let cluster = ObservedCluster {
+        deleting: true,
+        finalizer: false,
+        ..new_cluster()
+    };
+    check(cluster, wait(Reason::NothingLeft), ClusterPhase::Destroying);
+}

@@ -1,0 +1,179 @@
+//! The scale decision: from one observation, what is remembered, the time and
+//! the policy to a target and the actions that reach it.
+
+use crate::demand::intent;
+use crate::ids::MachineName;
+use crate::observation::Observation;
+use crate::reason::Reason;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+mod grow;
+mod leaving;
+mod ordinals;
+mod pass;
+mod shrink;
+
+use pass::Pass;
+
+/// From the creation of a record until its Node has to be Ready.
+pub const JOIN_DEADLINE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Version of the stored form of [`Decision`].
+pub const DECISION_VERSION: u32 = 1;
+
+/// How a DaemonSet's desired number is seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DaemonSets {
+    /// Not at all: else a node would hold itself for ever.
+    #[default]
+    Ignore,
+    /// As work, like the reference system.
+    Count,
+}
+
+/// The counting policy of one Cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Pods that one node is made for; at least 1.
+    pub pods_per_node: u32,
+    /// Most Machine records at any time; at least 1.
+    pub max_nodes: u32,
+    /// Nodes kept without work.
+    pub min_nodes: u32,
+    /// How long without work (or idle) before anything leaves.
+    pub hold: SignedDuration,
+    /// Whether DaemonSets count.
+    pub daemon_sets: DaemonSets,
+}
+
+/// What `scaling` means where it says nothing.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            pods_per_node: 8,
+            max_nodes: 1,
+            min_nodes: 0,
+            hold: SignedDuration::from_mins(2),
+            daemon_sets: DaemonSets::Ignore,
+        }
+    }
+}
+
+/// What is remembered between passes; it lives on the objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Since when there has been no intent (`Cluster.status.idleSince`).
+    pub idle_since: Option<Timestamp>,
+    /// The last Release that was carried out (`Cluster.status.lastRelease`).
+    pub last_release: Option<Timestamp>,
+    /// No machine is made before this time
+    /// (`Cluster.status.provisioning.retryAt`).
+    pub retry_at: Option<Timestamp>,
+}
+
+/// What a pass wants remembered, apart from the outcome of its actions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remember {
+    /// New `Cluster.status.idleSince`.
+    pub idle_since: Option<Timestamp>,
+    /// New `Machine.status.idleSince` of each counted Running machine.
+    pub machines: BTreeMap<MachineName, Option<Timestamp>>,
+}
+
+/// One thing to do. It leaves the actor no choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all_fields = "camelCase")]
+pub enum Action {
+    /// Make the records with these ordinals, lowest first.
+    Provision {
+        /// Ordinals from 1.
+        ordinals: Vec<u32>,
+    },
+    /// Remove a machine at once: no hold, no cordon; its pods are failed first.
+    Remove {
+        /// Its record.
+        machine: MachineName,
+        /// Why.
+        reason: Reason,
+    },
+    /// Begin to release one idle machine while there is work.
+    Release {
+        /// Its record.
+        machine: MachineName,
+    },
+    /// Begin to release these machines, newest first: there is no work.
+    Teardown {
+        /// Their records.
+        machines: Vec<MachineName>,
+    },
+    /// Take a Releasing machine back.
+    Undo {
+        /// Its record.
+        machine: MachineName,
+    },
+}
+
+/// The outcome of a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// [`DECISION_VERSION`].
+    pub version: u32,
+    /// Pods that need a node.
+    pub demand: u32,
+    /// Nodes wanted in all; a total, never a difference.
+    pub target: u32,
+    /// Machines that count now.
+    pub counted: u32,
+    /// What to do, in this order; empty with the reason why not.
+    pub actions: Vec<Action>,
+    /// Why, down to the numbers.
+    pub reason: Reason,
+    /// What to remember.
+    pub remember: Remember,
+    /// When time alone would change the decision.
+    pub next: Option<Timestamp>,
+}
+
+/// Pods that the target is reckoned from fill this many nodes, before any
+/// limit.
+pub fn wanted(demand: u32, policy: &Policy) -> u32 {
+    demand.div_ceil(policy.pods_per_node.max(1))
+}
+
+/// Nodes wanted in all. With work at least one and at least MinNodes, without
+/// work MinNodes, and never more than MaxNodes.
+pub fn target(demand: u32, policy: &Policy) -> u32 {
+    let least = if intent(demand) {
+        policy.min_nodes.max(1)
+    } else {
+        policy.min_nodes
+    };
+    let wanted = if intent(demand) {
+        wanted(demand, policy)
+    } else {
+        0
+    };
+    wanted.max(least).min(policy.max_nodes)
+}
+
+/// Decides one pass. Pure and total: the same input yields the same output,
+/// in whatever order the observation lists things.
+pub fn decide(
+    observation: &Observation,
+    state: &State,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
+    Pass::new(observation, state, now, policy).decide()
+}
+
+fn number<T>(things: &[T]) -> u32 {
+    u32::try_from(things.len()).unwrap_or(u32::MAX)
+}
+
+fn size(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
