@@ -1,0 +1,222 @@
+//! The capabilities that the loops act through. Implementations live in
+//! `neap-controlplane` and `neap-machine`; the loops name neither.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use neap_core::ids::{ClusterUid, MachineName, MachineUid};
+use neap_core::lifecycle::ObservedControlPlane;
+use neap_core::machine::Power;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Any failure of an implementation, with its chain of sources.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// An act on a control plane that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {operation} the control plane of cluster {cluster}")]
+pub struct ControlPlaneError {
+    /// A verb: `start`, `stop`, `delete`, `reach`.
+    pub operation: &'static str,
+    /// The Cluster by UID.
+    pub cluster: ClusterUid,
+    /// Why.
+    #[source]
+    pub source: Cause,
+}
+
+/// An act on a machine that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {operation} machine {machine}")]
+pub struct MachineError {
+    /// A verb: `create`, `observe`, `stop the kubelet of`, `delete`.
+    pub operation: &'static str,
+    /// The machine by UID.
+    pub machine: MachineUid,
+    /// Why.
+    #[source]
+    pub source: Cause,
+}
+
+/// What a control plane is started from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControlPlanePlan {
+    /// UID of the Cluster record: names folders, namespaces, cgroups.
+    pub cluster: ClusterUid,
+    /// Account (namespace of the record) and name, for people and certificates.
+    pub account: String,
+    /// Name of the record.
+    pub name: String,
+    /// Whether privileged pods are allowed.
+    pub allow_privileged: bool,
+    /// The distro it was started with, or `None` for the newest.
+    pub distro: Option<String>,
+}
+
+/// As whom a tenant API is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TenantIdentity {
+    /// The loops: exactly the rights that they use.
+    Operator,
+    /// `system:masters`, only to write the first RBAC objects.
+    Bootstrap,
+}
+
+/// What a node needs to be one of a cluster's.
+#[derive(Clone)]
+pub struct NodeCredentials {
+    /// URL of the tenant API as nodes reach it.
+    pub server: String,
+    /// CA of serving certificates, PEM.
+    pub server_ca: String,
+    /// CA of client certificates, PEM.
+    pub client_ca: String,
+    /// Client certificate `system:node:<name>`, PEM.
+    pub client_certificate: String,
+    /// Its key, PEM.
+    pub client_key: String,
+    /// Client certificate of kube-proxy on this node, PEM.
+    pub proxy_certificate: String,
+    /// Its key, PEM.
+    pub proxy_key: String,
+    /// The kubelet's serving certificate, PEM.
+    pub serving_certificate: String,
+    /// Its key, PEM.
+    pub serving_key: String,
+}
+
+impl std::fmt::Debug for NodeCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeCredentials")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts, watches and ends control planes. Every call may be repeated.
+#[async_trait]
+pub trait ControlPlanes: Send + Sync {
+    /// Starts it, or adopts what runs already. Returns the distro in use once
+    /// the program is started, not once it is ready.
+    async fn ensure(&self, plan: &ControlPlanePlan) -> Result<String, ControlPlaneError>;
+
+    /// What is true now: absent, running, exited.
+    async fn observe(
+        &self,
+        cluster: &ClusterUid,
+    ) -> Result<ObservedControlPlane, ControlPlaneError>;
+
+    /// Stops it and removes all that it is: processes, namespace, files.
+    /// Returns after the proof of absence.
+    async fn delete(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError>;
+
+    /// A client of the tenant API.
+    async fn client(
+        &self,
+        cluster: &ClusterUid,
+        identity: TenantIdentity,
+    ) -> Result<kube::Client, ControlPlaneError>;
+
+    /// Writes the first RBAC objects, by which the loops have the rights that
+    /// they use, users are administrators of their cluster, and the API server
+    /// may speak to kubelets. As [`TenantIdentity::Bootstrap`].
+    async fn bootstrap(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError>;
+
+    /// Certificates for a new node.
+    async fn node_credentials(
+        &self,
+        cluster: &ClusterUid,
+        node: &MachineName,
+        address: Ipv4Addr,
+    ) -> Result<NodeCredentials, ControlPlaneError>;
+
+    /// The URL by which users reach it, without secrets.
+    fn endpoint(&self, plan: &ControlPlanePlan) -> String;
+}
+
+/// What a machine is made from.
+#[derive(Clone, Debug)]
+pub struct MachinePlan {
+    /// UID of the Machine record.
+    pub machine: MachineUid,
+    /// Name of the record and of the Node.
+    pub name: MachineName,
+    /// UID of the Cluster record.
+    pub cluster: ClusterUid,
+    /// `<account>/<name>` of the Cluster, for the copy beside the data.
+    pub cluster_name: String,
+    /// Address on the Cluster's bridge.
+    pub address: Ipv4Addr,
+    /// Length of the prefix of that address.
+    pub prefix: u8,
+    /// The bridge's own address.
+    pub gateway: Ipv4Addr,
+    /// Range of the pods on this node, CIDR.
+    pub pod_range: String,
+    /// Range of all pods of the Cluster, CIDR.
+    pub cluster_range: String,
+    /// Address of the cluster DNS service.
+    pub dns: Ipv4Addr,
+    /// CPU of the class, thousandths.
+    pub cpu_milli: u64,
+    /// Memory of the class.
+    pub memory_bytes: u64,
+    /// kubelet's `maxPods`.
+    pub max_pods: u32,
+    /// `neap://<cluster>/<node>`.
+    pub provider_id: String,
+    /// Labels that the kubelet registers with.
+    pub labels: BTreeMap<String, String>,
+    /// Its certificates.
+    pub credentials: NodeCredentials,
+}
+
+/// A machine as its provider has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProvidedMachine {
+    /// UID of the record that it was made for.
+    pub machine: MachineUid,
+    /// UID of the Cluster that it belongs to.
+    pub cluster: ClusterUid,
+    /// Its power state.
+    pub power: Power,
+    /// What went wrong, if something did.
+    pub message: Option<String>,
+}
+
+/// Makes and ends machines. Every call may be repeated.
+#[async_trait]
+pub trait NodeProvider: Send + Sync {
+    /// Makes the machine and starts it; returns before its Node joins.
+    async fn create(&self, plan: &MachinePlan) -> Result<(), MachineError>;
+
+    /// The machine of this record, or `None` when the provider has none: a
+    /// proof, not a guess.
+    async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError>;
+
+    /// Stops the kubelet and waits until it has ended; containers run on.
+    async fn stop_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;
+
+    /// Starts the kubelet again if it does not run.
+    async fn start_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;
+
+    /// Ends the machine and removes all that it is. Returns after the proof
+    /// of absence.
+    async fn delete(&self, machine: &MachineUid) -> Result<(), MachineError>;
+
+    /// Yields the UID of each machine whose power state changed unasked. To
+    /// be taken once.
+    fn changes(&self) -> mpsc::Receiver<MachineUid>;
+}
+
+/// Time, as an input.
+#[async_trait]
+pub trait Clock: Send + Sync {
+    /// Wall clock time.
+    fn now(&self) -> Timestamp;
+
+    /// Waits.
+    async fn sleep(&self, duration: Duration);
+}
