@@ -1,0 +1,202 @@
+//! The hub: the management API of this installation, itself a control plane.
+
+use crate::bootstrap::{ApplyBootstrapError, apply_bootstrap, hub_objects};
+use crate::hosted::HostedControlPlanes;
+use crate::ready::{AwaitReadyError, await_ready};
+use crate::record::Role;
+use futures::future::try_join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt};
+use neap_api::names::MANAGER_CLUSTER;
+use neap_core::ids::ClusterUid;
+use neap_core::supervision::backoff;
+use neap_operator::traits::{Cause, Clock};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{error, info, warn};
+
+/// How long a definition may take to be served.
+const SERVED_DEADLINE: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// A hub that ran so long has not failed again: it failed anew.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// The hub did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartHubError {
+    /// Its control plane was not started.
+    #[error("failed to start the control plane of the hub")]
+    Start(#[source] Cause),
+    /// It cannot be reached.
+    #[error("failed to build a client of the hub")]
+    Connect(#[source] Cause),
+    /// It is not ready.
+    #[error("the hub did not become ready")]
+    Ready(#[from] AwaitReadyError),
+    /// A definition was refused.
+    #[error("failed to apply the definition {name}")]
+    Define {
+        /// Its name.
+        name: String,
+        /// Why.
+        #[source]
+        source: kube::Error,
+    },
+    /// What is defined cannot be listed.
+    #[error("the objects of {name} cannot be listed after {SERVED_DEADLINE:?}")]
+    Serve {
+        /// Name of the definition.
+        name: String,
+        /// Why, at the last look.
+        #[source]
+        source: kube::Error,
+    },
+    /// A role was refused.
+    #[error(transparent)]
+    Roles(#[from] ApplyBootstrapError),
+}
+
+/// The running hub. While it lives, the hub is started again when it ends;
+/// when it is dropped, the hub runs on.
+pub struct Hub {
+    client: Client,
+    adopted: bool,
+    _supervisor: AbortOnDropHandle<()>,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub")
+            .field("adopted", &self.adopted)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hub {
+    /// Starts or adopts the hub, waits until it is ready, and brings its
+    /// definitions and roles up to date.
+    ///
+    /// # Errors
+    /// When it does not come up; what was started goes on running, and the
+    /// call may be repeated.
+    pub async fn start(
+        planes: &HostedControlPlanes,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StartHubError> {
+        let uid = planes.hub_uid();
+        let ensured = planes
+            .ensure_role(&uid, Role::Hub, None)
+            .await
+            .map_err(StartHubError::Start)?;
+        let bootstrap = planes
+            .bootstrap_client(&uid)
+            .await
+            .map_err(StartHubError::Connect)?;
+        match planes.process(&uid).await {
+            Some(process) => await_ready(&bootstrap, process.ended()).await?,
+            None => await_ready(&bootstrap, std::future::pending()).await?,
+        }
+        let crds = neap_api::crds();
+        tokio::try_join!(define(&bootstrap, &crds), async {
+            Ok(apply_bootstrap(&bootstrap, &hub_objects()).await?)
+        })?;
+        let client = planes
+            .operator_client(&uid)
+            .await
+            .map_err(StartHubError::Connect)?;
+        await_served(&client, &crds).await?;
+        let supervisor = tokio::spawn(supervise(planes.clone(), uid, clock));
+        Ok(Self {
+            client,
+            adopted: ensured.adopted,
+            _supervisor: AbortOnDropHandle::new(supervisor),
+        })
+    }
+
+    /// A client for the loops, with their rights; it may be kept.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Whether it ran before.
+    #[must_use]
+    pub fn adopted(&self) -> bool {
+        self.adopted
+    }
+}
+
+/// Writes the definitions.
+async fn define(client: &Client, crds: &[CustomResourceDefinition]) -> Result<(), StartHubError> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let params = PatchParams::apply(MANAGER_CLUSTER).force();
+    try_join_all(crds.iter().map(async |crd| {
+        let name = crd.name_any();
+        let applied = definitions.patch(&name, &params, &Patch::Apply(crd)).await;
+        applied.map_err(|source| StartHubError::Define { name, source })
+    }))
+    .await?;
+    Ok(())
+}
+
+/// Waits until the loops can list what is defined. The condition Established
+/// comes before the API server is really able to.
+async fn await_served(
+    client: &Client,
+    crds: &[CustomResourceDefinition],
+) -> Result<(), StartHubError> {
+    try_join_all(crds.iter().map(async |crd| {
+        let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource(crd));
+        let one = ListParams::default().limit(1);
+        let mut last = None;
+        let looking = async {
+            while let Err(error) = objects.list_metadata(&one).await {
+                last = Some(error);
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        };
+        let looked = tokio::time::timeout(SERVED_DEADLINE, looking).await;
+        looked.map_err(|late| StartHubError::Serve {
+            name: crd.name_any(),
+            source: last.unwrap_or_else(|| kube::Error::Service(late.into())),
+        })
+    }))
+    .await?;
+    Ok(())
+}
+
+/// How the objects of a definition are asked for.
+fn resource(crd: &CustomResourceDefinition) -> ApiResource {
+    let stored = crd.spec.versions.iter().find(|version| version.storage);
+    let version = stored.map_or("", |version| &version.name);
+    let kind = GroupVersionKind::gvk(&crd.spec.group, version, &crd.spec.names.kind);
+    ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural)
+}
+
+/// Starts the hub again whenever it ends.
+async fn supervise(planes: HostedControlPlanes, uid: ClusterUid, clock: Arc<dyn Clock>) {
+    let mut failures = 0_u32;
+    loop {
+        if let Some(process) = planes.process(&uid).await {
+            let since = clock.now();
+            let exit = process.ended().await;
+            let settled = clock.now().duration_since(since).unsigned_abs() >= SETTLED;
+            failures = if settled {
+                1
+            } else {
+                failures.saturating_add(1)
+            };
+            warn!(?exit, failures, "the hub ended");
+        } else {
+            failures = failures.saturating_add(1);
+        }
+        clock.sleep(backoff(failures).unsigned_abs()).await;
+        match planes.ensure_role(&uid, Role::Hub, None).await {
+            Ok(_) => info!("started the hub again"),
+            Err(error) => error!(error = &*error, failures, "failed to start the hub again"),
+        }
+    }
+}
