@@ -1,0 +1,356 @@
+//! The provider whose machines are containers of this host.
+//!
+//! A machine is a folder with its record, a network namespace linked to the
+//! bridge of its Cluster, control groups, and one process: the node agent
+//! under a shim, which outlives neap. The record is the first thing made and
+//! the last thing removed, so that whatever a crash leaves behind is found
+//! and finished.
+
+mod create;
+mod delete;
+mod files;
+mod groups;
+mod network;
+mod record;
+mod watch;
+
+use crate::agent::control::{self, Command};
+use crate::node_config::NodeSoftware;
+#[cfg(test)]
+pub(crate) use record::tests::plan as example_plan;
+
+use async_trait::async_trait;
+use camino::Utf8PathBuf;
+use files::MachineDir;
+use neap_core::ids::{InstallationId, MachineUid};
+use neap_core::machine::Power;
+use neap_operator::traits::{Cause, MachineError, MachinePlan, NodeProvider, ProvidedMachine};
+use neap_process::{Exit, Shims, last_exit};
+use record::MachineRecord;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use watch::Watched;
+
+/// How long the agent may take to answer, its own start included.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often an agent that does not listen yet is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+/// Changes that wait to be taken; a watcher waits when there are more.
+const CHANGES: usize = 256;
+
+/// What the provider is made from.
+#[derive(Clone, Debug)]
+pub struct ContainerNodesConfig {
+    /// Folder of all Clusters: `<data>/clusters`.
+    pub data: Utf8PathBuf,
+    /// Identity of this installation, written on all that is made.
+    pub installation: InstallationId,
+    /// What new nodes are made of.
+    pub software: NodeSoftware,
+    /// The neap binary, for the shim and the agent.
+    pub program: Utf8PathBuf,
+}
+
+/// Machines as containers of this host.
+#[derive(Debug)]
+pub struct ContainerNodes {
+    config: ContainerNodesConfig,
+    shims: Shims,
+    /// One operation at a time for each machine.
+    slots: Mutex<BTreeMap<MachineUid, Slot>>,
+    changed: mpsc::Sender<MachineUid>,
+    changes: Mutex<Option<mpsc::Receiver<MachineUid>>>,
+}
+
+type Slot = Arc<tokio::sync::Mutex<Option<Watched>>>;
+
+/// The machines of an earlier run could not be taken over.
+#[derive(Debug, thiserror::Error)]
+pub enum AdoptMachinesError {
+    /// The folders could not be listed.
+    #[error("failed to list the machines in {path}")]
+    List {
+        /// Where.
+        path: Utf8PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// One of them could not be understood.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+}
+
+/// Why a machine is in no state to do what was asked.
+#[derive(Debug, thiserror::Error)]
+enum ReachMachineError {
+    #[error("there is no such machine on this host")]
+    Absent,
+    #[error("its process does not run")]
+    Down,
+}
+
+impl ContainerNodes {
+    /// A provider; nothing is touched before the first call.
+    pub fn new(config: ContainerNodesConfig) -> Self {
+        let (changed, changes) = mpsc::channel(CHANGES);
+        Self {
+            shims: Shims::new(config.program.clone()),
+            config,
+            slots: Mutex::default(),
+            changed,
+            changes: Mutex::new(Some(changes)),
+        }
+    }
+
+    /// Finds the machines of an earlier run, watches those whose process is
+    /// proven to be theirs, and returns all. To be called once, at start.
+    pub async fn adopt_all(&self) -> Result<Vec<ProvidedMachine>, AdoptMachinesError> {
+        let mut found = Vec::new();
+        let listed = files::list(&self.config.data).map_err(|source| AdoptMachinesError::List {
+            path: self.config.data.clone(),
+            source,
+        })?;
+        for (machine, dir) in listed {
+            if dir.is_remainder() {
+                // The end of a deletion or the beginning of a creation.
+                let _ = std::fs::remove_dir(dir.path());
+                continue;
+            }
+            found.extend(self.observe(&machine).await?);
+        }
+        Ok(found)
+    }
+
+    fn slot(&self, machine: &MachineUid) -> Slot {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(slots.entry(machine.clone()).or_default())
+    }
+
+    fn forget(&self, machine: &MachineUid) {
+        self.slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(machine);
+    }
+
+    fn find(&self, machine: &MachineUid) -> io::Result<Option<MachineDir>> {
+        files::find(&self.config.data, machine)
+    }
+
+    /// The running process of the machine, taken over if it is not yet.
+    fn running<'a>(
+        &self,
+        slot: &'a mut Option<Watched>,
+        machine: &MachineUid,
+        dir: &MachineDir,
+    ) -> Result<Option<&'a Watched>, Cause> {
+        if slot
+            .as_ref()
+            .is_some_and(|watched| !watched.process().is_running())
+        {
+            *slot = None;
+        }
+        if slot.is_none()
+            && let Some(process) = self.shims.adopt(&dir.shim())?
+        {
+            *slot = Some(Watched::new(process, machine.clone(), self.changed.clone()));
+        }
+        Ok(slot.as_ref())
+    }
+
+    async fn observed(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, Cause> {
+        let slot = self.slot(machine);
+        let mut slot = slot.lock().await;
+        let Some(dir) = self.find(machine)? else {
+            self.forget(machine);
+            return Ok(None);
+        };
+        let Some(record) = MachineRecord::read(&dir.record())? else {
+            return Ok(None);
+        };
+        let runs = self.running(&mut slot, machine, &dir)?.is_some();
+        let (power, message) = if runs {
+            (Power::Running, None)
+        } else {
+            (Power::Error, Some(describe_end(&dir)))
+        };
+        Ok(Some(ProvidedMachine {
+            machine: machine.clone(),
+            cluster: record.cluster,
+            power,
+            message,
+        }))
+    }
+
+    async fn told(&self, machine: &MachineUid, command: Command) -> Result<(), Cause> {
+        let slot = self.slot(machine);
+        let mut slot = slot.lock().await;
+        let dir = self.find(machine)?;
+        let running = match &dir {
+            Some(dir) => self.running(&mut slot, machine, dir)?,
+            None => None,
+        };
+        let (Some(dir), Some(watched)) = (&dir, running) else {
+            // Where nothing runs no kubelet runs.
+            return match (command, &dir) {
+                (Command::StopKubelet, _) => Ok(()),
+                (_, Some(_)) => Err(ReachMachineError::Down.into()),
+                (_, None) => Err(ReachMachineError::Absent.into()),
+            };
+        };
+        let asking = async {
+            loop {
+                match control::ask(&dir.run(), command, ANSWER).await {
+                    Err(error) if error.is_absent() && watched.process().is_running() => {
+                        tokio::time::sleep(ASK_AGAIN).await;
+                    }
+                    answered => break answered,
+                }
+            }
+        };
+        match tokio::time::timeout(ANSWER, asking).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) if command == Command::StopKubelet && !watched.process().is_running() => {
+                Ok(())
+            }
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(control::AskAgentError::Late(ANSWER).into()),
+        }
+    }
+}
+
+/// How the machine's process ended, for its record.
+fn describe_end(dir: &MachineDir) -> String {
+    match last_exit(&dir.shim()).map(|last| last.exit) {
+        None if !dir.started().exists() => "it was never started".to_owned(),
+        Some(Exit::Code(code)) => {
+            format!("its agent ended with code {code}; see {}", dir.agent_log())
+        }
+        Some(Exit::Signal(signal)) => format!("its agent was ended by signal {signal}"),
+        None | Some(Exit::Unknown) => {
+            "its agent ended unseen, as after a reboot of the host".to_owned()
+        }
+    }
+}
+
+fn fail<'a>(
+    operation: &'static str,
+    machine: &'a MachineUid,
+) -> impl FnOnce(Cause) -> MachineError + 'a {
+    move |source| MachineError {
+        operation,
+        machine: machine.clone(),
+        source,
+    }
+}
+
+#[async_trait]
+impl NodeProvider for ContainerNodes {
+    async fn create(&self, plan: &MachinePlan) -> Result<(), MachineError> {
+        self.created(plan)
+            .await
+            .map_err(fail("create", &plan.machine))
+    }
+
+    async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
+        self.observed(machine)
+            .await
+            .map_err(fail("observe", machine))
+    }
+
+    async fn stop_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError> {
+        self.told(machine, Command::StopKubelet)
+            .await
+            .map_err(fail("stop the kubelet of", machine))
+    }
+
+    async fn start_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError> {
+        self.told(machine, Command::StartKubelet)
+            .await
+            .map_err(fail("start the kubelet of", machine))
+    }
+
+    async fn delete(&self, machine: &MachineUid) -> Result<(), MachineError> {
+        self.deleted(machine).await.map_err(fail("delete", machine))
+    }
+
+    fn changes(&self) -> mpsc::Receiver<MachineUid> {
+        let taken = self
+            .changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // A second taker hears nothing, for ever.
+        taken.unwrap_or_else(|| mpsc::channel(1).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use camino::Utf8Path;
+
+    fn nodes(data: &Utf8Path) -> ContainerNodes {
+        ContainerNodes::new(ContainerNodesConfig {
+            data: data.to_owned(),
+            installation: InstallationId::new("11111111-aaaa"),
+            software: NodeSoftware::of_distro(Utf8Path::new("/distro")),
+            program: "/bin/neap".into(),
+        })
+    }
+
+    fn temporary() -> (tempfile::TempDir, Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+        (dir, path)
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_was_never_made_is_proven_absent() {
+        let (_guard, data) = temporary();
+        let nodes = nodes(&data);
+        let machine = MachineUid::new("22222222-bbbb");
+        assert_eq!(nodes.observe(&machine).await.unwrap(), None);
+        nodes.delete(&machine).await.unwrap();
+        nodes.stop_kubelet(&machine).await.unwrap();
+        nodes.start_kubelet(&machine).await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_record_without_a_process_is_a_machine_in_error() {
+        let (_guard, data) = temporary();
+        let nodes = nodes(&data);
+        let machine = MachineUid::new("22222222-bbbb");
+        let plan = record::tests::plan();
+        let dir = MachineDir::new(&data, &plan.cluster, &machine);
+        dir.make().unwrap();
+        MachineRecord::new(&nodes.config.installation, &plan)
+            .write(&dir.record())
+            .unwrap();
+        let found = nodes.adopt_all().await.unwrap();
+        assert_eq!(found.len(), 1);
+        let found = found.first().unwrap();
+        assert_eq!(
+            (found.power, &found.machine, &found.cluster),
+            (Power::Error, &machine, &plan.cluster)
+        );
+        assert_eq!(found.message.as_deref(), Some("it was never started"));
+    }
+
+    #[tokio::test]
+    async fn a_folder_without_a_record_is_no_machine_and_goes() {
+        let (_guard, data) = temporary();
+        let nodes = nodes(&data);
+        let machine = MachineUid::new("22222222-bbbb");
+        let dir = MachineDir::new(&data, &record::tests::plan().cluster, &machine);
+        dir.make().unwrap();
+        assert_eq!(nodes.observe(&machine).await.unwrap(), None);
+        assert_eq!(nodes.adopt_all().await.unwrap(), []);
+        assert!(!dir.path().exists());
+    }
+}

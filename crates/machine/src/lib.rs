@@ -1,0 +1,24 @@
+//! Machines that are containers of this host: a real kubelet and containerd
+//! in namespaces of their own.
+//!
+//! What it does: [`ContainerNodes`] implements the `NodeProvider` that the
+//! loops act through; it makes, watches, adopts and ends machines. The node
+//! agent ([`agent::run_node_agent`]) is PID 1 inside such a machine: it
+//! builds the root that the node sees and keeps the node's programs running.
+//!
+//! What it must never do: know why a machine is wanted, speak to a Kubernetes
+//! API, or touch anything that its own record does not name.
+//!
+//! Who calls it: `neap serve` hands [`ContainerNodes`] to the scaling loop;
+//! the hidden `neap node-agent CONFIG` calls the agent, and only the shim
+//! starts that.
+//!
+//! A container node is a fence and not a wall: it shares the kernel of the
+//! host, so it is for trusted tenants.
+
+pub mod agent;
+pub mod container;
+mod node_config;
+
+pub use container::{AdoptMachinesError, ContainerNodes, ContainerNodesConfig};
+pub use node_config::NodeSoftware;
