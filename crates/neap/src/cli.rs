@@ -1,0 +1,388 @@
+//! The command line: what may be written, and the help.
+
+use crate::output::Format;
+use crate::problem::Exit;
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use neap_core::duration::parse_duration;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Folder of the installation unless another is named.
+pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/neap";
+
+/// Commands in groups; every visible one is in it, which a test checks.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Clusters:
+  cluster create      Make a cluster and wait until it is Ready
+  cluster list        List clusters
+  cluster get         Show one cluster
+  cluster delete      Delete a cluster and all that is in it
+  cluster kubeconfig  Print a kubeconfig for a cluster, without a secret in it
+  machine list        List the machines behind the clusters
+  machine get         Show one machine
+  why                 Say what was decided last, why, and what comes next
+
+This host:
+  serve               Run neap: the management API and all clusters of this host
+  demo                Show a cluster ebb and flow in a temporary folder
+  kubeconfig          Print a kubeconfig for the management API, without a secret in it
+  credential          Print a short credential (kubectl calls this, not you)
+  version             Print versions
+
+Options:
+{options}
+{after-help}";
+
+/// Kubernetes clusters that ebb to zero nodes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "neap",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    help_template = HELP,
+    after_help = after_help()
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+fn after_help() -> String {
+    let codes: Vec<String> = Exit::ALL
+        .iter()
+        .map(|(exit, meaning)| format!("  {:<4} {meaning}", exit.code()))
+        .collect();
+    format!(
+        "Examples:\n  \
+           neap serve\n  \
+           neap cluster create ci --max-nodes 3 --pods-per-node 1\n  \
+           neap cluster kubeconfig ci > ci.kubeconfig && kubectl --kubeconfig ci.kubeconfig get pods -A\n  \
+           neap why cluster ci\n\n\
+         Exit codes:\n{}",
+        codes.join("\n")
+    )
+}
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Global {
+    /// The account that clusters belong to; a namespace of the management API
+    #[arg(
+        short = 'n',
+        long,
+        global = true,
+        default_value = "default",
+        value_name = "ACCOUNT"
+    )]
+    pub(crate) account: String,
+
+    /// Folder of the installation
+    #[arg(long, global = true, env = "NEAP_DATA_DIR", default_value = DEFAULT_DATA_DIR, value_name = "DIR")]
+    pub(crate) data_dir: Utf8PathBuf,
+
+    /// How data is written [default: table]
+    #[arg(
+        short = 'o',
+        long,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        hide_default_value = true,
+        default_value_t
+    )]
+    pub(crate) output: Format,
+
+    /// Write errors alone to standard error
+    #[arg(short = 'q', long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run neap: the management API and all clusters of this host
+    ///
+    /// Ends at SIGTERM or SIGINT. Clusters and their machines run on, and the next `neap serve`
+    /// takes them over. Needs root.
+    Serve(ServeArgs),
+
+    /// Make, show and delete clusters
+    #[command(subcommand, subcommand_required = true, arg_required_else_help = true)]
+    Cluster(ClusterCommand),
+
+    /// Show the machines behind the clusters
+    #[command(subcommand, subcommand_required = true, arg_required_else_help = true)]
+    Machine(MachineCommand),
+
+    /// Say what was decided last, why, and what comes next
+    #[command(subcommand, subcommand_required = true, arg_required_else_help = true)]
+    Why(WhyCommand),
+
+    /// Print a kubeconfig for the management API, without a secret in it
+    #[command(
+        after_help = "Example:\n  neap kubeconfig > hub.kubeconfig && kubectl --kubeconfig hub.kubeconfig get clusters -A"
+    )]
+    Kubeconfig,
+
+    /// Print a short credential as kubectl's exec plugins do
+    ///
+    /// kubeconfigs that neap writes name this command; there is no need to call it by hand.
+    Credential(CredentialArgs),
+
+    /// Show a cluster ebb and flow in a temporary folder
+    ///
+    /// Starts an installation of its own, makes a cluster, looks ten times that it stays at zero
+    /// nodes, runs three pods on three nodes, waits until the nodes have left, deletes the cluster
+    /// and proves that nothing is left. Needs root; may be interrupted at any moment.
+    Demo(DemoArgs),
+
+    /// Print versions
+    Version,
+
+    /// Remove all that an installation has on this host, its data included
+    #[command(hide = true)]
+    Purge(PurgeArgs),
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    // Lines for people.
+    #[default]
+    Text,
+    // One JSON object a line.
+    Json,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  neap serve --data-dir /srv/neap --listen 127.0.0.1:7443 --log-format json"
+)]
+pub(crate) struct ServeArgs {
+    /// Address on which all API servers are reached; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:7443", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+
+    /// The Kubernetes build for clusters [default: the one that `cargo xtask distro` built last]
+    #[arg(long, env = "NEAP_DISTRO", value_name = "DIR")]
+    pub(crate) distro: Option<Utf8PathBuf>,
+
+    /// How logs are written to standard error
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// Make a cluster and wait until it is Ready
+    Create(Box<CreateArgs>),
+    /// List clusters
+    #[command(visible_alias = "ls")]
+    List(ListArgs),
+    /// Show one cluster
+    Get(NameArgs),
+    /// Delete a cluster and all that is in it
+    Delete(DeleteArgs),
+    /// Print a kubeconfig for a cluster, without a secret in it
+    #[command(
+        after_help = "Example:\n  neap cluster kubeconfig ci > ci.kubeconfig\n  kubectl --kubeconfig ci.kubeconfig get pods -A"
+    )]
+    Kubeconfig(NameArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MachineCommand {
+    /// List machines
+    #[command(visible_alias = "ls")]
+    List(MachineListArgs),
+    /// Show one machine
+    Get(NameArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WhyCommand {
+    /// Explain a cluster
+    Cluster(NameArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct NameArgs {
+    /// Its name
+    pub(crate) name: String,
+}
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  neap cluster create ci\n  neap cluster create ci -n team --max-nodes 10 --pods-per-node 1 --hold 30s --cpu 2 --memory 4Gi"
+)]
+pub(crate) struct CreateArgs {
+    /// Its name: a DNS label of at most 40 characters
+    pub(crate) name: String,
+
+    /// Most nodes at any time [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Scaling")]
+    pub(crate) max_nodes: Option<u32>,
+
+    /// Nodes kept without work [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Scaling")]
+    pub(crate) min_nodes: Option<u32>,
+
+    /// Pods that one node is made for [default: 8]
+    #[arg(long, value_name = "N", help_heading = "Scaling")]
+    pub(crate) pods_per_node: Option<u32>,
+
+    /// How long without work before a node leaves [default: 2m]
+    #[arg(long, value_name = "DURATION", value_parser = hold, help_heading = "Scaling")]
+    pub(crate) hold: Option<String>,
+
+    /// How the pods that a DaemonSet wants are seen [default: ignore]
+    #[arg(long, value_enum, value_name = "HOW", help_heading = "Scaling")]
+    pub(crate) daemon_sets: Option<DaemonSetsArg>,
+
+    /// CPU of a node [default: 1]
+    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
+    pub(crate) cpu: Option<String>,
+
+    /// Memory of a node [default: 1Gi]
+    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
+    pub(crate) memory: Option<String>,
+
+    /// Allow privileged pods: they may climb over the fence around a node
+    #[arg(long, help_heading = "Nodes")]
+    pub(crate) allow_privileged: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+}
+
+/// Whether a command waits for the outcome; it does by default.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct WaitArgs {
+    /// Wait for the outcome (the default)
+    #[arg(long, overrides_with = "no_wait", help_heading = "Waiting")]
+    pub(crate) wait: bool,
+
+    /// Return at once
+    #[arg(long, overrides_with = "wait", help_heading = "Waiting")]
+    pub(crate) no_wait: bool,
+
+    /// How long to wait
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = timeout, help_heading = "Waiting")]
+    pub(crate) timeout: Duration,
+}
+
+/// As `scaling.daemonSets`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DaemonSetsArg {
+    // Not at all.
+    Ignore,
+    // As work.
+    Count,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct ListArgs {
+    /// Of all accounts
+    #[arg(short = 'A', long)]
+    pub(crate) all_accounts: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct MachineListArgs {
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
+
+    /// Of this cluster alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  neap cluster delete ci --yes")]
+pub(crate) struct DeleteArgs {
+    /// Its name
+    pub(crate) name: String,
+
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CredentialArgs {
+    /// Of this cluster in the account
+    #[arg(
+        long,
+        value_name = "NAME",
+        required_unless_present = "hub",
+        conflicts_with = "hub"
+    )]
+    pub(crate) cluster: Option<String>,
+
+    /// Of the management API
+    #[arg(long)]
+    pub(crate) hub: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  neap demo\n  neap demo --json | tee demo.jsonl\n\nAfter a SIGKILL, `neap purge --data-dir DIR` removes what it left; it says DIR when it starts."
+)]
+pub(crate) struct DemoArgs {
+    /// Write one JSON object a step to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Leave the installation running at the end, and say how to reach it
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// The Kubernetes build [default: the one that `cargo xtask distro` built last]
+    #[arg(long, env = "NEAP_DISTRO", value_name = "DIR")]
+    pub(crate) distro: Option<Utf8PathBuf>,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct PurgeArgs {
+    /// Do not ask
+    #[arg(short = 'y', long)]
+    pub(crate) yes: bool,
+
+    /// Only say what there is
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl WaitArgs {
+    /// How long to wait, or not at all.
+    pub(crate) fn deadline(self) -> Option<Duration> {
+        (!self.no_wait).then_some(self.timeout)
+    }
+}
+
+/// Checks a hold and keeps its written form, which is what the record holds.
+fn hold(text: &str) -> Result<String, String> {
+    parse_duration(text)
+        .map(|_| text.to_owned())
+        .map_err(|error| error.to_string())
+}
+
+fn timeout(text: &str) -> Result<Duration, String> {
+    let parsed = parse_duration(text).map_err(|error| error.to_string())?;
+    Duration::try_from(parsed).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+#[path = "cli/tests.rs"]
+mod tests;

@@ -1,0 +1,200 @@
+//! The program `neap`: the command line, `serve` which wires the parts, and
+//! the hidden subcommands that its own children run.
+//!
+//! What it does: reads the command line, shows records and progress, puts
+//! errors into words; `serve` gives the loops their implementations;
+//! [`installation`] makes installations of their own for the demo, the live
+//! proofs and the benches.
+//!
+//! What it must never do: decide. It shows decisions and starts those who make
+//! them.
+//!
+//! Who calls it: people, supervisors, kubectl (for credentials); the shims and
+//! machines that neap itself starts; the proofs and benches, through
+//! [`installation`] and [`runtime`].
+
+mod access;
+mod cli;
+mod clock;
+mod cluster;
+mod credential;
+mod demo;
+mod distro;
+pub mod installation;
+mod machine;
+mod output;
+mod preflight;
+mod problem;
+mod purge;
+mod records;
+mod serve;
+mod version;
+mod why;
+
+use anyhow::Context as _;
+use camino::Utf8PathBuf;
+use clap::Parser as _;
+use cli::{Cli, ClusterCommand, Command, MachineCommand, WhyCommand};
+use output::progress::Shown;
+use problem::{Exit, Problem, report};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use tokio::runtime::{Builder, Runtime};
+
+/// Runs the program with the arguments of this process.
+pub fn main() -> ExitCode {
+    if let Some(part) = Part::of(std::env::args_os()) {
+        return part.run();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let code = error.exit_code();
+            // A reader that has gone needs no help text.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(code).unwrap_or(Exit::Usage.code()));
+        }
+    };
+    match run(cli) {
+        Ok(()) => Exit::Done.into(),
+        Err(error) => {
+            let report = report(&error);
+            if !report.text.is_empty() {
+                output::note(report.text.trim_end());
+            }
+            report.exit.into()
+        }
+    }
+}
+
+/// A runtime with several threads, and the one TLS provider installed.
+///
+/// # Errors
+/// When the kernel gives no threads.
+pub fn runtime() -> anyhow::Result<Runtime> {
+    provide_tls();
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("failed to start the runtime")
+}
+
+/// Where a library asks for the provider of this process.
+fn provide_tls() {
+    // A second time changes nothing.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+}
+
+/// What neap starts itself as. It is told apart before anything else is done:
+/// both must be alone in their process, and a shim lives as long as its child.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    /// Holds one long-lived child.
+    Shim(Utf8PathBuf),
+    /// PID 1 of a container node.
+    NodeAgent(Utf8PathBuf),
+}
+
+impl Part {
+    fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
+        let mut arguments = arguments.into_iter().skip(1);
+        let part = match arguments.next()?.to_str()? {
+            "shim" => Self::Shim,
+            "node-agent" => Self::NodeAgent,
+            _ => return None,
+        };
+        let path = arguments.next()?.into_string().ok()?;
+        arguments.next().is_none().then(|| part(path.into()))
+    }
+
+    fn run(self) -> ExitCode {
+        match self {
+            Self::Shim(folder) => neap_process::run_shim(&folder),
+            Self::NodeAgent(config) => neap_machine::agent::run_node_agent(&config),
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    let global = cli.global;
+    let shown = if global.quiet {
+        Shown::Not
+    } else {
+        Shown::by_terminal()
+    };
+    match cli.command {
+        // Both listen for signals themselves.
+        Command::Serve(args) => runtime()?.block_on(serve::serve(&global, &args)),
+        Command::Demo(args) => runtime()?.block_on(demo::demo(&args, shown)),
+        command => {
+            provide_tls();
+            let runtime = Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .context("failed to start the runtime")?;
+            runtime.block_on(async {
+                tokio::select! {
+                    outcome = execute(command, &global, shown) => outcome,
+                    outcome = tokio::signal::ctrl_c() => {
+                        outcome.context("failed to listen for SIGINT")?;
+                        Err(Problem::Interrupted.into())
+                    }
+                }
+            })
+        }
+    }
+}
+
+async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow::Result<()> {
+    match command {
+        Command::Cluster(ClusterCommand::Create(args)) => {
+            cluster::create(global, shown, &args).await
+        }
+        Command::Cluster(ClusterCommand::List(args)) => cluster::list(global, args).await,
+        Command::Cluster(ClusterCommand::Get(args)) => cluster::get(global, &args.name).await,
+        Command::Cluster(ClusterCommand::Delete(args)) => {
+            cluster::delete(global, shown, &args).await
+        }
+        Command::Cluster(ClusterCommand::Kubeconfig(args)) => {
+            cluster::cluster_kubeconfig(global, &args.name).await
+        }
+        Command::Machine(MachineCommand::List(args)) => machine::list(global, &args).await,
+        Command::Machine(MachineCommand::Get(args)) => machine::get(global, &args.name).await,
+        Command::Why(WhyCommand::Cluster(args)) => why::why_cluster(global, &args.name).await,
+        Command::Kubeconfig => cluster::hub_kubeconfig(global).await,
+        Command::Credential(args) => credential::credential(global, &args).await,
+        Command::Version => version::version(global).await,
+        Command::Purge(args) => purge::purge(global, args).await,
+        Command::Serve(_) | Command::Demo(_) => unreachable!("they run on a runtime of their own"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(line: &str) -> Option<Part> {
+        Part::of(line.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn the_hidden_parts_are_told_apart_from_commands() {
+        assert_eq!(
+            part("neap shim /d/shim"),
+            Some(Part::Shim("/d/shim".into()))
+        );
+        assert_eq!(
+            part("neap node-agent /d/config"),
+            Some(Part::NodeAgent("/d/config".into()))
+        );
+        for line in [
+            "neap",
+            "neap shim",
+            "neap shim a b",
+            "neap serve shim",
+            "neap cluster list",
+        ] {
+            assert_eq!(part(line), None, "{line}");
+        }
+    }
+}

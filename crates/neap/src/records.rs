@@ -1,0 +1,196 @@
+//! Reads and writes of the records on the hub that several commands share.
+
+use crate::problem::Problem;
+use anyhow::Context as _;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
+use kube::{Client, ResourceExt as _};
+use neap_api::cluster::ClusterPhase;
+use neap_api::names::{CONDITION_READY, LABEL_CLUSTER};
+use neap_api::{Cluster, ClusterSpec, Machine};
+
+/// Field manager of what people do with this program.
+const MANAGER: &str = "neap-cli";
+
+/// The Cluster, or a [`Problem`] that names it.
+pub(crate) async fn get_cluster(
+    hub: &Client,
+    account: &str,
+    name: &str,
+) -> anyhow::Result<Cluster> {
+    find_cluster(hub, account, name).await?.ok_or_else(|| {
+        Problem::NoCluster {
+            account: account.to_owned(),
+            name: name.to_owned(),
+        }
+        .into()
+    })
+}
+
+/// The Cluster, if there is one.
+pub(crate) async fn find_cluster(
+    hub: &Client,
+    account: &str,
+    name: &str,
+) -> anyhow::Result<Option<Cluster>> {
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), account);
+    clusters
+        .get_opt(name)
+        .await
+        .with_context(|| format!("failed to read cluster {account}/{name}"))
+}
+
+/// The Clusters of an account, or of all, by account and name.
+pub(crate) async fn list_clusters(
+    hub: &Client,
+    account: Option<&str>,
+) -> anyhow::Result<Vec<Cluster>> {
+    let clusters: Api<Cluster> = scoped(hub, account);
+    let mut items = clusters
+        .list(&ListParams::default())
+        .await
+        .context("failed to list clusters")?
+        .items;
+    items.sort_by_key(|cluster| (cluster.namespace(), cluster.name_any()));
+    Ok(items)
+}
+
+/// The Machines of an account, or of all, by account, cluster and ordinal.
+pub(crate) async fn list_machines(
+    hub: &Client,
+    account: Option<&str>,
+    cluster: Option<&str>,
+) -> anyhow::Result<Vec<Machine>> {
+    let machines: Api<Machine> = scoped(hub, account);
+    let mut params = ListParams::default();
+    if let Some(cluster) = cluster {
+        params = params.labels(&format!("{LABEL_CLUSTER}={cluster}"));
+    }
+    let mut items = machines
+        .list(&params)
+        .await
+        .context("failed to list machines")?
+        .items;
+    items.retain(|machine| cluster.is_none_or(|cluster| machine.spec.cluster == cluster));
+    items.sort_by_key(|machine| {
+        (
+            machine.namespace(),
+            machine.spec.cluster.clone(),
+            machine.spec.ordinal,
+        )
+    });
+    Ok(items)
+}
+
+/// Makes the record, and the account's namespace where there is none.
+pub(crate) async fn create_cluster(
+    hub: &Client,
+    account: &str,
+    name: &str,
+    spec: ClusterSpec,
+) -> anyhow::Result<Cluster> {
+    let params = PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    };
+    let namespaces: Api<Namespace> = Api::all(hub.clone());
+    let namespace = Namespace {
+        metadata: ObjectMeta {
+            name: Some(account.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..Namespace::default()
+    };
+    match namespaces.create(&params, &namespace).await {
+        Err(error) if code_of(&error) != Some(409) => {
+            return Err(refused_or(error))
+                .with_context(|| format!("failed to create account {account}"));
+        }
+        _ => {}
+    }
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), account);
+    match clusters.create(&params, &Cluster::new(name, spec)).await {
+        Ok(cluster) => Ok(cluster),
+        Err(error) if code_of(&error) == Some(409) => Err(Problem::ClusterExists {
+            account: account.to_owned(),
+            name: name.to_owned(),
+        }
+        .into()),
+        Err(error) => Err(refused_or(error)),
+    }
+}
+
+/// Asks for the end of exactly this record.
+pub(crate) async fn delete_cluster(hub: &Client, cluster: &Cluster) -> anyhow::Result<()> {
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), &cluster.account());
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: cluster.uid(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    match clusters.delete(&cluster.name_any(), &params).await {
+        Err(error) if !matches!(code_of(&error), Some(404 | 409)) => Err(refused_or(error)),
+        _ => Ok(()),
+    }
+}
+
+fn scoped<K>(hub: &Client, account: Option<&str>) -> Api<K>
+where
+    K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+    K::DynamicType: Default,
+{
+    match account {
+        Some(account) => Api::namespaced(hub.clone(), account),
+        None => Api::all(hub.clone()),
+    }
+}
+
+fn code_of(error: &kube::Error) -> Option<u16> {
+    match error {
+        kube::Error::Api(status) => Some(status.code),
+        _ => None,
+    }
+}
+
+/// A refusal of the API server in its own words, or the error as it is.
+fn refused_or(error: kube::Error) -> anyhow::Error {
+    match error {
+        kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => Problem::Refused {
+            message: status.message,
+        }
+        .into(),
+        error => error.into(),
+    }
+}
+
+/// Its API answers and can take pods.
+pub(crate) fn is_ready(cluster: &Cluster) -> bool {
+    ready_condition(cluster).is_some_and(|condition| condition.status == "True")
+        && phase_of(cluster) == Some(ClusterPhase::Running)
+}
+
+/// The condition Ready.
+pub(crate) fn ready_condition(cluster: &Cluster) -> Option<&Condition> {
+    cluster
+        .status
+        .as_ref()?
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == CONDITION_READY)
+}
+
+/// The phase, once there is one.
+pub(crate) fn phase_of(cluster: &Cluster) -> Option<ClusterPhase> {
+    cluster.status.as_ref()?.phase
+}
+
+/// The phase for people.
+pub(crate) fn phase_text(cluster: &Cluster) -> &'static str {
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return ClusterPhase::Destroying.as_str();
+    }
+    phase_of(cluster).unwrap_or(ClusterPhase::Created).as_str()
+}
