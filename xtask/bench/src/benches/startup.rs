@@ -85,32 +85,33 @@ impl Figures {
 pub(crate) fn measure(subject: &Subject, progress: &Progress) -> Result<Vec<Figure>> {
     neap::runtime()?.block_on(async {
         let mut figures = Figures::new();
-        for run in 1..=subject.runs {
-            progress.note(&format!("run {run} of {}", subject.runs));
-            let options = Options {
-                program: subject.neap.clone(),
-                distro: Some(subject.distro.clone()),
-                data: None,
-                keep: false,
-            };
-            let installation = Installation::start(options).await?;
-            let outcome = one_run(&installation, &mut figures, progress).await;
-            let outcome = outcome.with_context(|| {
-                format!("run {run}; serve said last:\n{}", installation.log_tail(20))
-            });
-            installation.purge().await?;
-            outcome?;
-        }
+        let options = Options {
+            program: subject.neap.clone(),
+            distro: Some(subject.distro.clone()),
+            data: None,
+            keep: false,
+        };
+        let installation = Installation::start(options).await?;
+        let outcome = runs(&installation, &mut figures, subject.runs, progress).await;
+        let outcome =
+            outcome.with_context(|| format!("serve said last:\n{}", installation.log_tail(20)));
+        installation.purge().await?;
+        outcome?;
         Ok(figures.list())
     })
 }
 
-async fn one_run(
+async fn runs(
     installation: &Installation,
     figures: &mut Figures,
+    runs: u32,
     progress: &Progress,
 ) -> Result<()> {
-    rounds::four_steps(installation, figures, progress).await?;
-    rounds::three_nodes(installation, figures, progress).await?;
-    idle::measure(installation, figures, progress).await
+    for run in 1..=runs {
+        progress.note(&format!("run {run} of {runs}"));
+        rounds::four_steps(installation, figures, progress).await?;
+        rounds::three_nodes(installation, figures, progress).await?;
+        idle::measure(installation, figures, progress).await?;
+    }
+    Ok(())
 }
