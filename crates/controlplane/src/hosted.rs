@@ -150,6 +150,20 @@ impl HostedControlPlanes {
         Ok(records)
     }
 
+    /// Makes the names of all Clusters beside the data known, so that after a
+    /// restart they are reached before the loops have come to them.
+    ///
+    /// # Errors
+    /// As [`Self::recorded`].
+    pub fn make_recorded_known(&self) -> Result<(), ReadRecordError> {
+        for record in self.recorded()? {
+            if let Role::Tenant { account, name, .. } = &record.role {
+                self.shared.directory.set(account, name, record.uid.clone());
+            }
+        }
+        Ok(())
+    }
+
     fn entry(&self, uid: &ClusterUid) -> Result<Arc<Entry>, NameSiteError> {
         let mut entries = self
             .shared

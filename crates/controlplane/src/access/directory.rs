@@ -7,8 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Names and the Clusters behind them; a cheap handle on one shared table.
 ///
-/// It is filled by `ensure` and emptied by `delete`, so that a name is known
-/// exactly as long as its control plane is meant to exist.
+/// It is filled from the records beside the data and by `ensure`, and emptied
+/// by `delete`, so that a name is known exactly as long as its control plane is
+/// meant to exist.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     entries: Arc<RwLock<BTreeMap<String, ClusterUid>>>,
