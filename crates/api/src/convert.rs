@@ -10,7 +10,7 @@ use neap_core::duration::{ParseDurationError, parse_duration};
 use neap_core::ids::{ClusterUid, MachineName, MachineUid};
 use neap_core::machine::ObservedMachine;
 use neap_core::quantity::{ParseQuantityError, Quantity};
-use neap_core::scale::{Action, DaemonSets, Decision, Policy, State};
+use neap_core::scale::{Action, DaemonSets, Decision, Policy};
 
 /// The scaling settings of a Cluster are none.
 #[derive(Debug, thiserror::Error)]
@@ -109,21 +109,6 @@ impl Cluster {
             })?,
             daemon_sets: scaling.daemon_sets.into(),
         })
-    }
-
-    /// What its status remembers between passes.
-    pub fn remembered(&self) -> State {
-        let Some(status) = &self.status else {
-            return State::default();
-        };
-        State {
-            idle_since: status.idle_since,
-            last_release: status.last_release,
-            retry_at: status
-                .provisioning
-                .as_ref()
-                .and_then(|provisioning| provisioning.retry_at),
-        }
     }
 
     /// The annotation that asks for a pass.

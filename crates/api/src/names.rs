@@ -53,29 +53,10 @@ pub const CONDITION_SHARED_KERNEL: &str = "SharedKernel";
 /// Reasons of conditions, and of the events of the cluster loop. Those of
 /// decisions are in `neap_core::reason::event`.
 pub mod reasons {
-    /// Cluster, Ready=True.
-    pub const API_READY: &str = "ApiReady";
-    /// Cluster, Ready=False: the control plane is on its way up.
-    pub const STARTING: &str = "Starting";
-    /// Cluster, Ready=False: the process runs and its API does not answer.
-    pub const API_UNREACHABLE: &str = "ApiUnreachable";
-    /// Cluster, Ready=False: the API answers that it is not ready.
-    pub const API_NOT_READY: &str = "ApiNotReady";
-    /// Cluster, Ready=False: roles are being written, or the default
-    /// ServiceAccount is not there yet.
-    pub const BOOTSTRAPPING: &str = "Bootstrapping";
-    /// Cluster, Ready=False: the control plane ended; it starts again.
-    pub const CONTROL_PLANE_EXITED: &str = "ControlPlaneExited";
-    /// Cluster, Ready=False: starting failed; it is tried again.
-    pub const START_FAILED: &str = "StartFailed";
-    /// Cluster, Ready=False: it is being deleted.
-    pub const DELETING: &str = "Deleting";
     /// Cluster, event: its control plane was started.
     pub const STARTED: &str = "Started";
     /// Cluster, event: a control plane that ran already was taken over.
     pub const ADOPTED: &str = "Adopted";
-    /// Cluster, event: nothing of it is left.
-    pub const DELETED: &str = "Deleted";
 
     /// Cluster, TenantReadable=True.
     pub const LISTED: &str = "Listed";
@@ -108,7 +89,7 @@ pub const CLUSTER_NAME_MAX: usize = 40;
 
 /// Name of the Machine with this ordinal and of its Node.
 pub fn machine_name(cluster: &str, ordinal: u32) -> MachineName {
-    MachineName::new(format!("{cluster}-node{ordinal}"))
+    MachineName::for_ordinal(cluster, ordinal)
 }
 
 /// `spec.providerID` of a Node.

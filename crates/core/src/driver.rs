@@ -4,7 +4,9 @@
 //! Level-triggered: the same view always yields the same step, so that a
 //! restart of neap at any point goes on from the phase on the record.
 
+use crate::ids::MachineUid;
 use crate::machine::{MachinePhase, Power};
+use crate::observation::NodeFacts;
 use crate::reason::Reason;
 use crate::supervision::pending_retry;
 use jiff::Timestamp;
@@ -49,6 +51,19 @@ pub enum NodeView {
     },
     /// It is another's, or of an earlier record of that name.
     Foreign,
+}
+
+impl NodeView {
+    /// What the Node of a machine's name, if there is one, is to the machine.
+    pub fn of(node: Option<&NodeFacts>, machine: &MachineUid) -> Self {
+        match node {
+            None => Self::Absent,
+            Some(node) if node.machine.as_ref() == Some(machine) => {
+                Self::Ours { ready: node.ready }
+            }
+            Some(_) => Self::Foreign,
+        }
+    }
 }
 
 /// All that the next step of a machine is read from.

@@ -68,10 +68,6 @@ pub struct NodeFacts {
     pub machine: Option<MachineUid>,
     /// Condition Ready is True.
     pub ready: bool,
-    /// `spec.unschedulable`.
-    pub cordoned: bool,
-    /// The cordon is marked as ours.
-    pub cordoned_by_us: bool,
 }
 
 /// One consistent look at a cluster. Machines were read before pods.

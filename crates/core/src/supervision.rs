@@ -14,6 +14,16 @@ pub fn is_settled(since: Timestamp, now: Timestamp) -> bool {
     now >= after(since, SETTLED_AFTER)
 }
 
+/// Failures in a row once a process has ended that ran since then, and that had
+/// failed so often before.
+pub fn failures_after_end(before: u32, since: Timestamp, ended: Timestamp) -> u32 {
+    if is_settled(since, ended) {
+        1
+    } else {
+        before.saturating_add(1)
+    }
+}
+
 /// How long to wait after this many failures in a row: nothing after none, 1 s
 /// after the first, then the double each time, and never more than
 /// [`MAX_BACKOFF`].
@@ -83,6 +93,16 @@ mod tests {
         assert!(!is_settled(since, since));
         assert!(!is_settled(since, Timestamp::from_second(1_059).unwrap()));
         assert!(is_settled(since, Timestamp::from_second(1_060).unwrap()));
+    }
+
+    #[test]
+    fn an_end_after_a_minute_of_running_is_the_first_failure() {
+        let since = Timestamp::from_second(1_000).unwrap();
+        let ended = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(failures_after_end(0, since, ended(1_001)), 1);
+        assert_eq!(failures_after_end(4, since, ended(1_059)), 5);
+        assert_eq!(failures_after_end(4, since, ended(1_060)), 1);
+        assert_eq!(failures_after_end(u32::MAX, since, ended(1_001)), u32::MAX);
     }
 
     #[test]

@@ -62,13 +62,6 @@ pub fn set(
     }
 }
 
-/// Whether this condition is there and holds.
-pub fn holds(conditions: &[Condition], type_: &str) -> bool {
-    conditions
-        .iter()
-        .any(|condition| condition.type_ == type_ && condition.status == "True")
-}
-
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
@@ -104,10 +97,9 @@ mod tests {
             (&*all[0].message, all[0].observed_generation),
             ("still not", Some(2))
         );
-        assert!(!holds(&all, "Ready"));
         set(&mut all, ready(Some(true), "now"), Some(2), third);
         assert_eq!(all[0].last_transition_time.0, third);
-        assert!(holds(&all, "Ready"));
+        assert_eq!(all[0].status, "True");
         set(&mut all, ready(None, "who knows"), None, third);
         assert_eq!(all[0].status, "Unknown");
     }
@@ -131,6 +123,6 @@ mod tests {
             .map(|condition| condition.type_.as_str())
             .collect();
         assert_eq!(types, ["Other", "Ready"]);
-        assert!(holds(&all, "Other"));
+        assert_eq!(all[0].status, "True");
     }
 }

@@ -22,5 +22,5 @@ pub mod write;
 pub use connect::{ApiAddress, BuildClientError, Dial, connect};
 pub use events::{EventKind, Events};
 pub use failure::{describe, is_already_exists, is_conflict, is_not_found};
-pub use watch::{Change, Selection, watch, watch_selected};
+pub use watch::{Change, watch};
 pub use write::WriteObjectError;

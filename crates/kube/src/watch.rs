@@ -38,15 +38,6 @@ pub enum Change<T> {
     Broken(String),
 }
 
-/// Which objects are watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// A label selector.
-    pub labels: Option<String>,
-    /// A field selector.
-    pub fields: Option<String>,
-}
-
 /// Watches every object of this API, reduced by `project`. It never ends.
 pub fn watch<K, T, P>(api: Api<K>, project: P) -> BoxStream<'static, Change<T>>
 where
@@ -54,24 +45,8 @@ where
     T: Send + 'static,
     P: Fn(&K) -> T + Send + 'static,
 {
-    watch_selected(api, Selection::default(), project)
-}
-
-/// Watches the selected objects of this API, reduced by `project`. It never
-/// ends.
-pub fn watch_selected<K, T, P>(
-    api: Api<K>,
-    selection: Selection,
-    project: P,
-) -> BoxStream<'static, Change<T>>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    T: Send + 'static,
-    P: Fn(&K) -> T + Send + 'static,
-{
     let watch = Watch {
         api,
-        selection,
         project,
         stage: Stage::List,
         wait: FIRST_WAIT,
@@ -102,7 +77,6 @@ enum Stage<K> {
 
 struct Watch<K, P> {
     api: Api<K>,
-    selection: Selection,
     project: P,
     stage: Stage<K>,
     wait: Duration,
@@ -147,8 +121,6 @@ where
         P: Fn(&K) -> T,
     {
         let mut params = ListParams {
-            label_selector: self.selection.labels.clone(),
-            field_selector: self.selection.fields.clone(),
             limit: Some(PAGE),
             ..ListParams::default()
         };
@@ -175,11 +147,9 @@ where
 
     async fn open(&mut self, version: String) -> Result<(), String> {
         let params = WatchParams {
-            label_selector: self.selection.labels.clone(),
-            field_selector: self.selection.fields.clone(),
             timeout: Some(WATCH_SECONDS),
             bookmarks: true,
-            send_initial_events: false,
+            ..WatchParams::default()
         };
         let events = self
             .api

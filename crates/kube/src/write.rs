@@ -40,26 +40,6 @@ impl WriteObjectError {
             source: Box::new(source),
         }
     }
-
-    /// The object is not there.
-    pub fn is_not_found(&self) -> bool {
-        failure::is_not_found(&self.source)
-    }
-
-    /// What the write rests on has changed.
-    pub fn is_conflict(&self) -> bool {
-        failure::is_conflict(&self.source)
-    }
-
-    /// An object of this name is there already.
-    pub fn is_already_exists(&self) -> bool {
-        failure::is_already_exists(&self.source)
-    }
-
-    /// What the API server, or the way to it, said.
-    pub fn cause(&self) -> &kube::Error {
-        &self.source
-    }
 }
 
 /// On what a write rests. What is `None` is not asked for.

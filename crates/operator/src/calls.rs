@@ -37,13 +37,13 @@ pub(crate) enum CallApiError {
 }
 
 impl CallApiError {
-    /// The status code of the server's refusal, wherever in the chain it is.
-    fn code(&self) -> Option<u16> {
+    /// The server's refusal, wherever in the chain it is.
+    fn refusal(&self) -> Option<&kube::Error> {
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
             let boxed = error.downcast_ref::<Box<kube::Error>>().map(AsRef::as_ref);
-            if let Some(kube::Error::Api(status)) = error.downcast_ref().or(boxed) {
-                return Some(status.code);
+            if let Some(refusal @ kube::Error::Api(_)) = error.downcast_ref().or(boxed) {
+                return Some(refusal);
             }
             cause = error.source();
         }
@@ -52,12 +52,14 @@ impl CallApiError {
 
     /// The object is not there.
     pub(crate) fn is_not_found(&self) -> bool {
-        self.code() == Some(404)
+        self.refusal().is_some_and(neap_kube::is_not_found)
     }
 
     /// The object is there already, has changed since, or is another.
     pub(crate) fn is_conflict(&self) -> bool {
-        self.code() == Some(409)
+        self.refusal().is_some_and(|refusal| {
+            neap_kube::is_conflict(refusal) || neap_kube::is_already_exists(refusal)
+        })
     }
 
     /// The loop that called is ending; nothing is wrong.
@@ -118,6 +120,8 @@ impl std::fmt::Debug for Calls {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
     use async_trait::async_trait;
     use jiff::Timestamp;
@@ -161,6 +165,23 @@ pub(crate) mod tests {
                 .call("list", hang())
                 .await
                 .is_err_and(|error| error.is_interrupt())
+        );
+    }
+
+    #[tokio::test]
+    async fn write_that_names_another_object_is_a_conflict() {
+        let calls = Calls::new(Arc::new(HastyClock), CancellationToken::new());
+        let status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 422, "reason": "Invalid",
+            "details": {"causes": [{"field": "metadata.uid"}]},
+        }))
+        .unwrap();
+        let answer = async { Err::<(), _>(WrapError(kube::Error::Api(Box::new(status)))) };
+        assert!(
+            calls
+                .call("write", answer)
+                .await
+                .is_err_and(|error| error.is_conflict())
         );
     }
 

@@ -147,10 +147,13 @@ impl ClusterLoop {
                 }
             };
             let clock = Arc::clone(&self.context.clock);
+            let control_planes = Arc::clone(&self.context.control_planes);
             tokio::select! {
                 () = self.ending.cancelled() => break,
                 changed = self.view.changed() => if changed.is_err() { break },
                 end = self.scaling.ended() => self.observe_scaling_end(end).await,
+                // After a turn that failed this would be so at once, again and again.
+                () = control_planes.ended(&self.id.uid), if self.seen_running && errors == 0 => {}
                 () = clock.sleep(wait) => {}
             }
         }
@@ -267,11 +270,13 @@ impl ClusterLoop {
             }
             ClusterStep::DeleteMachines => {
                 deletion::delete_machines(&self.calls, &self.context, &self.id).await?;
-                Ok(Turn::Wait(Duration::ZERO))
+                // The end of the last record is on its way by the watch; one
+                // that somebody else holds too takes its time.
+                Ok(Turn::Wait(LOOK_SELDOM))
             }
             ClusterStep::DeleteControlPlane => {
                 control_planes.delete(&self.id.uid).await?;
-                Ok(Turn::Wait(Duration::ZERO))
+                Ok(Turn::Wait(LOOK_SOON))
             }
             ClusterStep::RemoveFinalizer => {
                 let api = self.clusters();
@@ -367,7 +372,7 @@ impl ClusterLoop {
     async fn publish(&self, kind: EventKind, reason: &str, action: &str, note: String) {
         let about = self.view.borrow().cluster.object_ref(&());
         self.context
-            .publish_on_hub(
+            .publish(
                 &self.calls,
                 &self.context.cluster_events,
                 about,
@@ -388,3 +393,6 @@ fn pause(since: Timestamp, now: Timestamp) -> Duration {
         LOOK_SELDOM
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 mod node;
 mod workload;
 
-pub(crate) use node::{is_of_machine, is_ready, observe_node};
+pub(crate) use node::observe_node;
 pub(crate) use workload::{
     ObservedWorkload, observe_daemon_set, observe_deployment, observe_job, observe_replica_set,
     observe_stateful_set,

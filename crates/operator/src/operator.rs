@@ -60,7 +60,7 @@ pub(crate) struct Context {
 impl Context {
     /// Tells an event; that it cannot be told changes nothing.
     #[expect(clippy::too_many_arguments, reason = "an event has this many parts")]
-    pub(crate) async fn publish_on_hub(
+    pub(crate) async fn publish(
         &self,
         calls: &Calls,
         events: &Events,
@@ -317,7 +317,7 @@ impl Owner {
         self.spawn(id, told, ending, wait);
         let note = "The loop of this Cluster failed and is started again.";
         self.context
-            .publish_on_hub(
+            .publish(
                 &self.calls,
                 &self.context.cluster_events,
                 about,

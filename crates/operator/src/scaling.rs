@@ -285,7 +285,7 @@ impl ScalingLoop {
             let Some(uid) = machine.machine_uid() else {
                 continue;
             };
-            if self.drivers.is_busy(&uid) {
+            if self.drivers.is_busy(&uid) || self.records.is_let_go(&uid) {
                 continue;
             }
             if let Some(at) = self.drivers.retry_at(&uid, now) {
@@ -397,7 +397,7 @@ impl ScalingLoop {
                 self.tell_cluster(&cluster, "Remove", &reason);
             }
             Some(Milestone::TakenBack(reason)) => self.tell_cluster(&cluster, "Undo", &reason),
-            Some(Milestone::Gone) => self.records.remove(&ended.machine),
+            Some(Milestone::Gone) => self.records.let_go(ended.machine),
             None => {}
         }
     }

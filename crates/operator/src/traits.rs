@@ -108,6 +108,10 @@ pub trait ControlPlanes: Send + Sync {
         cluster: &ClusterUid,
     ) -> Result<ObservedControlPlane, ControlPlaneError>;
 
+    /// Waits until the program that runs now has ended; for ever while none
+    /// does. May be dropped at any time.
+    async fn ended(&self, cluster: &ClusterUid);
+
     /// Stops it and removes all that it is: processes, namespace, files.
     /// Returns after the proof of absence.
     async fn delete(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError>;
@@ -192,8 +196,12 @@ pub trait NodeProvider: Send + Sync {
     /// Makes the machine and starts it; returns before its Node joins.
     async fn create(&self, plan: &MachinePlan) -> Result<(), MachineError>;
 
+    /// Whether its machines share the kernel of the host: a fence, not a wall.
+    fn shares_kernel(&self) -> bool;
+
     /// The machine of this record, or `None` when the provider has none: a
-    /// proof, not a guess.
+    /// proof, not a guess. What was cut short before its start is none:
+    /// [`Self::create`] finishes it, [`Self::delete`] removes it.
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError>;
 
     /// Stops the kubelet and waits until it has ended; containers run on.

@@ -56,7 +56,7 @@ pub(crate) struct HubView {
 pub(crate) struct Records {
     by_name: BTreeMap<MachineName, Arc<Machine>>,
     /// Records that this loop let go and that the watch still tells of.
-    gone: BTreeSet<MachineUid>,
+    let_go: BTreeSet<MachineUid>,
 }
 
 impl Records {
@@ -64,14 +64,9 @@ impl Records {
     /// told yet.
     pub(crate) fn observe(&mut self, told: &BTreeMap<MachineName, Arc<Machine>>) {
         let mut merged = told.clone();
-        self.gone.retain(|uid| {
+        self.let_go.retain(|uid| {
             told.values()
                 .any(|machine| machine.machine_uid().as_ref() == Some(uid))
-        });
-        merged.retain(|_, machine| {
-            machine
-                .machine_uid()
-                .is_none_or(|uid| !self.gone.contains(&uid))
         });
         for (name, machine) in &mut merged {
             if let Some(own) = self.by_name.get(name)
@@ -95,11 +90,20 @@ impl Records {
         }
     }
 
-    /// Forgets a record that this loop let go.
-    pub(crate) fn remove(&mut self, uid: &MachineUid) {
-        self.by_name
-            .retain(|_, machine| machine.machine_uid().as_ref() != Some(uid));
-        self.gone.insert(uid.clone());
+    /// Keeps in mind that this loop let a record go. It holds its place until
+    /// the watch tells that it is gone: somebody else may hold it too.
+    pub(crate) fn let_go(&mut self, uid: MachineUid) {
+        if self
+            .iter()
+            .any(|machine| machine.machine_uid().as_ref() == Some(&uid))
+        {
+            self.let_go.insert(uid);
+        }
+    }
+
+    /// This loop has nothing more to do with the record.
+    pub(crate) fn is_let_go(&self, uid: &MachineUid) -> bool {
+        self.let_go.contains(uid)
     }
 
     /// One record.
@@ -192,14 +196,24 @@ mod tests {
     }
 
     #[test]
-    fn record_that_was_let_go_stays_gone_while_the_watch_still_tells_of_it() {
+    fn record_that_was_let_go_holds_its_place_until_the_watch_tells_its_end() {
+        let uid = MachineUid::new("u");
         let mut records = Records::default();
         records.observe(&told(machine("u", "5", MachinePhase::Draining)));
-        records.remove(&MachineUid::new("u"));
+        records.let_go(uid.clone());
         records.observe(&told(machine("u", "6", MachinePhase::Draining)));
-        assert_eq!(phase(&records), None);
+        assert_eq!(phase(&records), Some(MachinePhase::Draining));
+        assert!(records.is_let_go(&uid));
         records.observe(&told(machine("next", "7", MachinePhase::Pending)));
         assert_eq!(phase(&records), Some(MachinePhase::Pending));
+        assert!(!records.is_let_go(&uid));
+    }
+
+    #[test]
+    fn record_whose_end_was_told_first_is_not_kept_in_mind() {
+        let mut records = Records::default();
+        records.let_go(MachineUid::new("u"));
+        assert!(!records.is_let_go(&MachineUid::new("u")));
     }
 
     #[test]

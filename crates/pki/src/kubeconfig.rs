@@ -52,24 +52,6 @@ pub fn with_files(
     )
 }
 
-/// A kubeconfig that holds everything, for a component elsewhere. It is a
-/// secret.
-pub fn with_embedded(server: &str, ca_pem: &str, certificate_pem: &str, key_pem: &str) -> String {
-    write(
-        Names::DEFAULT,
-        Cluster {
-            server,
-            certificate_authority_data: Some(STANDARD.encode(ca_pem)),
-            ..Cluster::default()
-        },
-        User {
-            client_certificate_data: Some(STANDARD.encode(certificate_pem)),
-            client_key_data: Some(STANDARD.encode(key_pem)),
-            ..User::default()
-        },
-    )
-}
-
 /// A kubeconfig for people: it names the plugin that gets a credential.
 pub fn with_exec(config: &ExecKubeconfig) -> String {
     write(
@@ -171,10 +153,6 @@ struct User<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     client_key: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    client_certificate_data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_key_data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     exec: Option<Exec<'a>>,
 }
 
@@ -272,25 +250,19 @@ mod tests {
     }
 
     #[test]
-    fn embedded_data_is_base64() {
-        let config = parse(&with_embedded(
-            "https://h",
-            "CA\n",
-            "CERTIFICATE\n",
-            "KEY\n",
-        ));
-        assert_eq!(
-            config["clusters"][0]["cluster"]["certificate-authority-data"],
-            "Q0EK"
-        );
-        let long = "x".repeat(900);
-        let yaml = with_embedded("https://h", &long, &long, &long);
+    fn a_long_authority_stays_on_one_line() {
+        let yaml = with_exec(&ExecKubeconfig {
+            server: "https://h".into(),
+            tls_server_name: None,
+            ca_pem: "x".repeat(900),
+            command: "neap".into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            context: "c".into(),
+            cluster: "c".into(),
+            user: "u".into(),
+        });
         assert!(!yaml.contains('>'), "no value is folded: {yaml}");
-        assert_eq!(
-            config["users"][0]["user"]["client-certificate-data"],
-            "Q0VSVElGSUNBVEUK"
-        );
-        assert_eq!(config["users"][0]["user"]["client-key-data"], "S0VZCg==");
     }
 
     #[test]
@@ -314,6 +286,10 @@ mod tests {
         assert_eq!(
             config["clusters"][0]["name"], "yes",
             "a word that YAML reads as true"
+        );
+        assert_eq!(
+            config["clusters"][0]["cluster"]["certificate-authority-data"],
+            "Q0EK"
         );
         assert_eq!(
             config["clusters"][0]["cluster"]["tls-server-name"],

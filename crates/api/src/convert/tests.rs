@@ -109,25 +109,6 @@ fn a_class_is_read_in_thousandths_and_bytes() {
 }
 
 #[test]
-fn what_is_remembered_lives_in_the_status() {
-    let status = json!({
-        "idleSince": "2026-11-29T12:00:00.25Z",
-        "lastRelease": "2026-11-29T11:00:00Z",
-        "provisioning": {"failures": 2, "retryAt": "2026-11-29T12:01:00Z"},
-        "controlPlane": {"failures": 9, "retryAt": "2026-11-29T13:00:00Z"},
-    });
-    assert_eq!(
-        cluster(json!({}), status).remembered(),
-        State {
-            idle_since: Some(time("2026-11-29T12:00:00.25Z")),
-            last_release: Some(time("2026-11-29T11:00:00Z")),
-            retry_at: Some(time("2026-11-29T12:01:00Z")),
-        }
-    );
-    assert_eq!(cluster(json!({}), json!({})).remembered(), State::default());
-}
-
-#[test]
 fn a_new_record_is_pending_and_not_known() {
     let observed = machine(metadata(), Value::Null).observe().unwrap();
     assert_eq!(

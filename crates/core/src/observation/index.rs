@@ -1,7 +1,6 @@
 //! The index that watches feed.
 
 use super::{NodeFacts, Observation, PodFacts, WorkloadFacts, WorkloadKind};
-use crate::demand::is_work;
 use crate::ids::{NodeName, ObjectKey};
 use crate::machine::ObservedMachine;
 use std::collections::BTreeMap;
@@ -133,36 +132,6 @@ impl TenantIndex {
     /// All Nodes by name.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeFacts> {
         self.nodes.values()
-    }
-
-    /// A pod by namespace and name.
-    pub fn pod(&self, key: &ObjectKey) -> Option<&PodFacts> {
-        self.pods.get(key)
-    }
-
-    /// Pods bound to a node, finished and baseline ones too.
-    pub fn pods_on<'a>(
-        &'a self,
-        node: &'a NodeName,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a PodFacts)> {
-        self.pods
-            .iter()
-            .filter(move |(_, facts)| facts.node.as_ref() == Some(node))
-    }
-
-    /// Whether work is bound to a node.
-    pub fn holds_work(&self, node: &NodeName) -> bool {
-        let mut groups = self.groups.keys();
-        groups.any(|facts| facts.node.as_ref() == Some(node) && is_work(facts))
-    }
-
-    /// Pods that wait for a node: work, not bound, and not held back by gates.
-    pub fn waiting_pods(&self) -> impl Iterator<Item = &ObjectKey> {
-        let waits = |facts: &PodFacts| facts.node.is_none() && is_work(facts) && !facts.gated;
-        self.pods
-            .iter()
-            .filter(move |(_, facts)| waits(facts))
-            .map(|(key, _)| key)
     }
 
     /// One look at the tenant, with machines that were read before it.

@@ -261,6 +261,9 @@ impl fmt::Display for Reason {
                 Many(*failures, "time")
             ),
             Self::ControlPlaneReady => write!(f, "The API answers and takes pods."),
+            Self::MachinesLeft { machines: 0 } => {
+                write!(f, "No machine is left; the control plane goes.")
+            }
             Self::MachinesLeft { machines } => write!(
                 f,
                 "{} {} to go before the control plane.",

@@ -63,7 +63,9 @@ impl<'a> Occupation<'a> {
         }
         let name = machine.name.clone();
         let power = machine.power;
-        if machine.phase == MachinePhase::Releasing && power.is_down() && !power.is_lost() {
+        let lost_from_work = power.is_lost() && machine.joined.is_some();
+        if machine.phase == MachinePhase::Releasing && power.is_down() && !lost_from_work {
+            // Nobody wanted it any more: that it never came up is no failure.
             return Some(Reason::StoppedWhileLeaving {
                 machine: name,
                 power,

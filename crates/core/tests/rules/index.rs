@@ -1,9 +1,7 @@
 //! The index tells what is true, however it came to know.
 
 use crate::strategies::{any_workload, kind, pod};
-use crate::world::{
-    baseline, bound, finished, gated, node_name, node_of, running, waiting, workload,
-};
+use crate::world::{bound, node_name, node_of, running, waiting, workload};
 use neap_core::ids::ObjectKey;
 use neap_core::observation::{NodeFacts, PodFacts, TenantIndex, WorkloadFacts, WorkloadKind};
 use proptest::prelude::*;
@@ -62,8 +60,7 @@ fn a_reset_forgets_what_the_list_does_not_hold_and_of_its_kind_alone() {
     let mut index = TenantIndex::new();
     index.apply_pod(key("old"), waiting());
     index.reset_pods([(key("new"), bound(1))]);
-    assert_eq!(index.pod(&key("old")), None);
-    assert_eq!(index.pod(&key("new")), Some(&bound(1)));
+    assert_eq!(index.observe(Vec::new()).pods, [(bound(1), 1)]);
 
     index.apply_workload(key("x"), workload(WorkloadKind::Job, "job", 1));
     index.apply_workload(key("x"), workload(WorkloadKind::StatefulSet, "set", 2));
@@ -75,39 +72,6 @@ fn a_reset_forgets_what_the_list_does_not_hold_and_of_its_kind_alone() {
     index.reset_nodes([node_of(&running(2))]);
     assert_eq!(index.node(&node_name(1)), None);
     assert_eq!(index.nodes().count(), 1);
-}
-
-#[test]
-fn pods_are_found_by_their_node() {
-    let mut index = TenantIndex::new();
-    index.reset_pods([
-        (key("a"), bound(1)),
-        (key("b"), finished(bound(1))),
-        (key("c"), baseline(bound(2))),
-        (key("d"), waiting()),
-    ]);
-    let (first, second) = (node_name(1), node_name(2));
-    let names: Vec<_> = index
-        .pods_on(&first)
-        .map(|(key, _)| key.name.as_str())
-        .collect();
-    assert_eq!(names, ["a", "b"]);
-    assert!(index.holds_work(&first));
-    assert!(!index.holds_work(&second));
-}
-
-#[test]
-fn pods_wait_that_are_work_without_node_and_gates() {
-    let mut index = TenantIndex::new();
-    index.reset_pods([
-        (key("a"), waiting()),
-        (key("b"), bound(1)),
-        (key("c"), finished(waiting())),
-        (key("d"), baseline(waiting())),
-        (key("e"), gated(waiting())),
-    ]);
-    let waiting: Vec<_> = index.waiting_pods().collect();
-    assert_eq!(waiting, [&key("a")]);
 }
 
 #[test]

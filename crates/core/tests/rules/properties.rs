@@ -42,7 +42,7 @@ fn named(action: &Action) -> Vec<MachineName> {
     }
 }
 
-fn holds_work(observation: &Observation, machine: &MachineName) -> bool {
+pub(crate) fn holds_work(observation: &Observation, machine: &MachineName) -> bool {
     let node = Some(machine.node());
     let mut pods = observation.pods.iter();
     pods.any(|(pod, _)| pod.node == node && is_work(pod))

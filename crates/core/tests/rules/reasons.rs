@@ -242,6 +242,14 @@ fn each_reason_has_its_sentence() {
 }
 
 #[test]
+fn a_cluster_whose_machines_are_gone_says_what_goes_next() {
+    assert_eq!(
+        Reason::MachinesLeft { machines: 0 }.to_string(),
+        "No machine is left; the control plane goes."
+    );
+}
+
+#[test]
 fn the_minimum_is_told_apart_from_nothing() {
     let sentence = |counted| Reason::NoWork { counted }.to_string();
     assert_eq!(

@@ -31,6 +31,21 @@ fn what_is_lost_while_leaving_goes_at_once() {
 }
 
 #[test]
+fn what_never_came_up_and_was_not_wanted_any_more_is_no_failure() {
+    let leaving = ObservedMachine {
+        joined: None,
+        ..powered(Power::Destroyed, releasing(1))
+    };
+    let world = World::new().machine_without_node(leaving);
+    check(
+        &world,
+        &["remove 1: StoppedWhileLeaving"],
+        "StoppedWhileLeaving",
+    );
+    assert!(!world.decide().reason.is_provisioning_failure());
+}
+
+#[test]
 fn what_may_still_run_stays_and_counts() {
     for power in [Power::Running, Power::Migrating, Power::Unknown] {
         let world = World::new().pods(1, bound(1));

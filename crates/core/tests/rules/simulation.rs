@@ -2,6 +2,7 @@
 //! fail, machines die. Whatever happens, in the end all work is done and the
 //! nodes are gone, and nothing waits for ever.
 
+use crate::properties::holds_work;
 use crate::world::{World, at, bound, finished, node_name, node_of, pending, waiting};
 use jiff::{SignedDuration, Timestamp};
 use neap_core::ids::ObjectKey;
@@ -201,8 +202,11 @@ impl Simulation {
                 _ => Vec::new(),
             };
             for machine in leaving {
-                let busy = self.world.index.holds_work(&machine.node());
-                assert!(!busy, "{machine} holds work and is let go");
+                let observation = self.world.index.observe(Vec::new());
+                assert!(
+                    !holds_work(&observation, machine),
+                    "{machine} holds work and is let go"
+                );
             }
         }
         self.most_records = self.most_records.max(self.world.machines.len());

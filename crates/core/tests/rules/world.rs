@@ -149,8 +149,6 @@ pub(crate) fn node_of(machine: &ObservedMachine) -> NodeFacts {
         uid: ObjectUid::new(format!("node-{}", machine.uid)),
         machine: Some(machine.uid.clone()),
         ready: true,
-        cordoned: false,
-        cordoned_by_us: false,
     }
 }
 

@@ -372,32 +372,3 @@ async fn waits_double_to_five_seconds_and_begin_anew_after_success() {
         ]
     );
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_selection_holds_for_list_and_watch() {
-    let server = Server::new([
-        Answer::List("5", &[], ""),
-        Answer::Open(vec![event("ADDED", "a", "6")]),
-    ]);
-    let script = server.clone();
-    let service = tower::service_fn(move |request: Request<Body>| {
-        let answer = script.answer(&request);
-        async move { answer }
-    });
-    let selection = Selection {
-        labels: Some("neap.dev/cluster=web".into()),
-        fields: None,
-    };
-    let api: Api<ConfigMap> = Api::namespaced(Client::new(service, "default"), "team");
-    watch_selected(api, selection, |_: &ConfigMap| ())
-        .take(2)
-        .collect::<Vec<_>>()
-        .await;
-    for path in server.asked() {
-        assert!(path.contains("/namespaces/team/"), "{path}");
-        assert!(
-            path.contains("labelSelector=neap.dev%2Fcluster%3Dweb"),
-            "{path}"
-        );
-    }
-}

@@ -143,7 +143,7 @@ async fn a_stale_status_is_a_conflict() {
     let error = apply_status(&api, "web-node1", "neap-scaling", Some("6"), &json!({}))
         .await
         .unwrap_err();
-    assert!(error.is_conflict() && !error.is_not_found() && !error.is_already_exists());
+    assert!(failure::is_conflict(&error.source));
     assert_eq!(
         error.to_string(),
         "failed to write the status of Machine web-node1"

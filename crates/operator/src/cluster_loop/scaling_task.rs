@@ -4,7 +4,7 @@ use super::{ClusterLoop, TurnClusterError};
 use crate::scaling::{self, RunScalingError};
 use crate::traits::TenantIdentity;
 use jiff::Timestamp;
-use neap_core::supervision::{is_settled, pending_retry, retry_at};
+use neap_core::supervision::{failures_after_end, pending_retry, retry_at};
 use neap_kube::EventKind;
 use std::sync::Arc;
 use tokio::task::{JoinError, JoinSet};
@@ -71,14 +71,11 @@ impl ClusterLoop {
             Ok(Err(error)) => neap_kube::describe(&error),
             Err(error) => error.to_string(),
         };
+        // Somebody in the tenant may have taken its rights away.
+        self.bootstrapped = false;
         let (scaling, now) = (&mut self.scaling, self.context.clock.now());
-        if scaling
-            .started
-            .is_some_and(|started| is_settled(started, now))
-        {
-            scaling.failures = 0;
-        }
-        scaling.failures = scaling.failures.saturating_add(1);
+        let started = scaling.started.unwrap_or(now);
+        scaling.failures = failures_after_end(scaling.failures, started, now);
         scaling.retry_at = Some(retry_at(scaling.failures, now));
         tracing::error!(cluster = %self.id, error = how, "scaling loop ended");
         let note = format!("The scaling loop ended and is started again: {how}");

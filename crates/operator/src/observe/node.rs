@@ -2,7 +2,7 @@
 
 use super::uid_of;
 use k8s_openapi::api::core::v1::Node;
-use neap_api::names::{ANNOTATION_CORDONED_BY, LABEL_MACHINE_UID};
+use neap_api::names::{LABEL_INSTALLATION, LABEL_MACHINE_UID};
 use neap_core::ids::{InstallationId, MachineUid, NodeName};
 use neap_core::observation::NodeFacts;
 
@@ -11,21 +11,9 @@ pub(crate) fn observe_node(node: &Node, installation: &InstallationId) -> NodeFa
     NodeFacts {
         name: NodeName::new(node.metadata.name.clone().unwrap_or_default()),
         uid: uid_of(&node.metadata),
-        machine: machine_of(node),
+        machine: machine_of(node, installation),
         ready: is_ready(node),
-        cordoned: node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true),
-        cordoned_by_us: node
-            .metadata
-            .annotations
-            .iter()
-            .flatten()
-            .any(|(name, value)| name == ANNOTATION_CORDONED_BY && value == installation.as_str()),
     }
-}
-
-/// The Node says by our label that it is this machine.
-pub(crate) fn is_of_machine(node: &Node, machine: &MachineUid) -> bool {
-    machine_of(node).as_ref() == Some(machine)
 }
 
 /// Condition Ready is True.
@@ -38,11 +26,16 @@ pub(crate) fn is_ready(node: &Node) -> bool {
         .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-fn machine_of(node: &Node) -> Option<MachineUid> {
-    node.metadata
-        .labels
-        .as_ref()?
+/// Which machine of this installation the Node says it is. What another made
+/// is nobody's business of ours.
+fn machine_of(node: &Node, installation: &InstallationId) -> Option<MachineUid> {
+    let labels = node.metadata.labels.as_ref()?;
+    let ours = labels
+        .get(LABEL_INSTALLATION)
+        .is_some_and(|by| by == installation.as_str());
+    labels
         .get(LABEL_MACHINE_UID)
+        .filter(|_| ours)
         .map(|uid| MachineUid::new(uid.clone()))
 }
 
@@ -51,18 +44,11 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn node(ready: &str, cordoned_by: Option<&str>) -> NodeFacts {
-        let annotations = cordoned_by
-            .map(|by| json!({"neap.dev/cordoned-by": by}))
-            .unwrap_or(json!({}));
+    fn node(ready: &str, labels: Value) -> NodeFacts {
         let object = json!({
-            "metadata": {
-                "name": "c-node1", "uid": "n1",
-                "labels": {"neap.dev/machine-uid": "m1"}, "annotations": annotations,
-            },
-            "spec": {"unschedulable": cordoned_by.is_some()},
+            "metadata": {"name": "c-node1", "uid": "n1", "labels": labels},
             "status": {"conditions": [
                 {"type": "MemoryPressure", "status": "True"}, {"type": "Ready", "status": ready}]},
         });
@@ -74,28 +60,25 @@ mod tests {
 
     #[test]
     fn node_is_ready_by_its_ready_condition_alone() {
-        assert!(node("True", None).ready);
-        assert!(!node("False", None).ready);
-        assert!(!node("Unknown", None).ready);
+        assert!(node("True", json!({})).ready);
+        assert!(!node("False", json!({})).ready);
+        assert!(!node("Unknown", json!({})).ready);
     }
 
     #[test]
-    fn cordon_is_ours_only_with_our_own_mark() {
-        assert!(node("True", Some("me")).cordoned_by_us);
-        let other = node("True", Some("other"));
-        assert!(other.cordoned);
-        assert!(!other.cordoned_by_us);
-        assert!(!node("True", None).cordoned);
-    }
-
-    #[test]
-    fn node_says_by_label_which_machine_it_is() {
-        assert_eq!(node("True", None).machine, Some(MachineUid::new("m1")));
-        let bare = Node::default();
+    fn node_says_by_our_labels_which_machine_it_is() {
+        let machine = |labels| node("True", labels).machine;
         assert_eq!(
-            observe_node(&bare, &InstallationId::new("me")).machine,
-            None
+            machine(json!({"neap.dev/machine-uid": "m1", "neap.dev/installation": "me"})),
+            Some(MachineUid::new("m1"))
         );
-        assert!(!is_of_machine(&bare, &MachineUid::new("m1")));
+        for labels in [
+            json!({}),
+            json!({"neap.dev/installation": "me"}),
+            json!({"neap.dev/machine-uid": "m1"}),
+            json!({"neap.dev/machine-uid": "m1", "neap.dev/installation": "other"}),
+        ] {
+            assert_eq!(machine(labels.clone()), None, "{labels}");
+        }
     }
 }

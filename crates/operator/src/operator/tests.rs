@@ -35,6 +35,9 @@ impl ControlPlanes for Flawed {
         tokio::task::yield_now().await;
         Ok(ObservedControlPlane::Absent)
     }
+    async fn ended(&self, _: &ClusterUid) {
+        std::future::pending().await
+    }
     async fn delete(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
         Ok(())
     }
@@ -65,12 +68,15 @@ impl ControlPlanes for Flawed {
     }
 }
 
-struct NoMachines;
+pub(crate) struct NoMachines;
 
 #[async_trait]
 impl NodeProvider for NoMachines {
     async fn create(&self, _: &MachinePlan) -> Result<(), MachineError> {
         Ok(())
+    }
+    fn shares_kernel(&self) -> bool {
+        true
     }
     async fn observe(&self, _: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         Ok(None)

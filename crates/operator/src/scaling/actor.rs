@@ -2,11 +2,11 @@
 //! states what it is based on, and may be carried out again.
 
 use crate::calls::{CallApiError, Calls};
-use crate::observe::{is_of_machine, is_ready};
+use crate::observe::observe_node;
 use crate::operator::Context;
 use crate::traits::{ControlPlaneError, MachineError};
 use crate::view::ClusterId;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use neap_api::convert::{ObserveMachineError, ParseClassError};
@@ -179,14 +179,10 @@ impl Actor {
             .calls
             .call("read the Node", self.nodes().get_opt(&machine.name_any()))
             .await?;
-        let view = match &found {
-            None => NodeView::Absent,
-            Some(node) if is_of_machine(node, uid) => NodeView::Ours {
-                ready: is_ready(node),
-            },
-            Some(_) => NodeView::Foreign,
-        };
-        Ok((view, found))
+        let facts = found
+            .as_ref()
+            .map(|node| observe_node(node, &self.context.installation));
+        Ok((NodeView::of(facts.as_ref(), uid), found))
     }
 
     /// The pods bound to the machine's Node, read now.
@@ -235,12 +231,12 @@ impl Actor {
             reason,
             message: message.into(),
         };
-        conditions::set(
-            &mut status.conditions,
-            wanted,
-            None,
-            self.context.clock.now(),
-        );
+        self.set_condition(status, wanted);
+    }
+
+    pub(super) fn set_condition(&self, status: &mut MachineStatus, wanted: Wanted) {
+        let now = self.context.clock.now();
+        conditions::set(&mut status.conditions, wanted, None, now);
     }
 
     /// Tells on a record why something is done.
@@ -250,30 +246,27 @@ impl Actor {
         action: &str,
         reason: &Reason,
     ) {
-        let kind = if reason.is_warning() {
-            EventKind::Warning
-        } else {
-            EventKind::Normal
-        };
-        let note = reason.to_string();
-        let events = &self.context.scaling_events;
-        self.context
-            .publish_on_hub(
-                &self.calls,
-                events,
-                about.object_ref(&()),
-                kind,
-                reason.cluster_event(),
-                action,
-                &note,
-            )
+        let (events, about) = (&self.context.scaling_events, about.object_ref(&()));
+        self.publish(events, about, reason.cluster_event(), action, reason)
             .await;
     }
 
     /// Tells on an object of the tenant why something is done.
     pub(super) async fn tell_tenant(
         &self,
-        about: k8s_openapi::api::core::v1::ObjectReference,
+        about: ObjectReference,
+        event: &str,
+        action: &str,
+        reason: &Reason,
+    ) {
+        self.publish(&self.tenant_events, about, event, action, reason)
+            .await;
+    }
+
+    async fn publish(
+        &self,
+        events: &Events,
+        about: ObjectReference,
         event: &str,
         action: &str,
         reason: &Reason,
@@ -283,17 +276,9 @@ impl Actor {
         } else {
             EventKind::Normal
         };
-        let note = reason.to_string();
+        let (calls, note) = (&self.calls, reason.to_string());
         self.context
-            .publish_on_hub(
-                &self.calls,
-                &self.tenant_events,
-                about,
-                kind,
-                event,
-                action,
-                &note,
-            )
+            .publish(calls, events, about, kind, event, action, &note)
             .await;
     }
 }

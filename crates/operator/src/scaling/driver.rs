@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 use neap_api::Machine;
 use neap_core::driver::MachineStep;
 use neap_core::ids::MachineUid;
-use neap_core::machine::Power;
 use neap_core::reason::Reason;
 use neap_core::supervision::{backoff, pending_retry, retry_at};
 use std::collections::BTreeMap;
@@ -43,6 +42,8 @@ struct Running {
     machine: MachineUid,
     power_changes: u64,
     undo: CancellationToken,
+    /// It removes a machine that never came up.
+    may_back_off: bool,
 }
 
 /// What a task is begun with.
@@ -103,6 +104,8 @@ impl Drivers {
         } = assignment;
         tracing::debug!(cluster = %actor.id, machine = %uid, ?errand, "machine step");
         let undo = CancellationToken::new();
+        let may_back_off =
+            matches!(&errand, Errand::Remove(reason) if reason.is_provisioning_failure());
         let task = self
             .tasks
             .spawn(carry_out(actor, machine, daemon_sets, errand, undo.clone()));
@@ -112,8 +115,14 @@ impl Drivers {
                 machine: uid,
                 power_changes,
                 undo,
+                may_back_off,
             },
         );
+    }
+
+    /// A task may end in a backoff before more machines are made.
+    pub(super) fn may_back_off(&self) -> bool {
+        self.running.values().any(|running| running.may_back_off)
     }
 
     /// Asks the task of this machine to take a release back.
@@ -222,7 +231,7 @@ async fn carry_out(
             MachineStep::Create => actor.create(machine, daemon_sets).await,
             MachineStep::RecordPower(_) => actor.record_power(machine).await,
             MachineStep::RecordReady(ready) => actor.record_ready(machine, ready).await,
-            MachineStep::Join => actor.join(machine, Power::Running).await,
+            MachineStep::Join => actor.join(machine).await,
             MachineStep::Release => actor.release(machine, &undo).await,
             MachineStep::BeginDraining => {
                 let reason = Reason::DeletedByUser {
@@ -269,6 +278,7 @@ mod tests {
             machine: machine.clone(),
             power_changes: 0,
             undo: CancellationToken::new(),
+            may_back_off: false,
         };
         drivers.running.insert(id, running);
         machine

@@ -164,6 +164,11 @@ impl ScalingLoop {
         decision: &Decision,
         ordinals: &[u32],
     ) -> Result<(), DriveMachineError> {
+        if self.drivers.may_back_off() {
+            // What that removal leads to is known at its end, which causes a
+            // pass.
+            return Ok(());
+        }
         let live =
             list_machines(&self.actor.calls, &self.actor.context.hub, &self.actor.id).await?;
         let machines = live
@@ -223,7 +228,8 @@ impl ScalingLoop {
         }
     }
 
-    /// Begins an errand of a machine that has no task and no wait before it.
+    /// Begins an errand of a machine that has no task and no wait before it;
+    /// when that wait is over, another pass is due.
     fn begin_errand(&mut self, name: &MachineName, errand: Errand) -> bool {
         let Some(machine) = self.free(name) else {
             return false;
@@ -231,14 +237,12 @@ impl ScalingLoop {
         let Some(uid) = machine.machine_uid() else {
             return false;
         };
-        let free = self
-            .drivers
-            .retry_at(&uid, self.actor.context.clock.now())
-            .is_none();
-        if free {
-            self.begin(uid, machine, errand);
+        if let Some(at) = self.drivers.retry_at(&uid, self.actor.context.clock.now()) {
+            self.next = Some(self.next.map_or(at, |next| next.min(at)));
+            return false;
         }
-        free
+        self.begin(uid, machine, errand);
+        true
     }
 
     /// The record of a machine that has no task. The end of a task causes a

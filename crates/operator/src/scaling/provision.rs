@@ -3,12 +3,15 @@
 use super::actor::{Actor, CreateMachineError, DriveMachineError, Milestone, Outcome, uid_of};
 use crate::calls::CallApiError;
 use crate::traits::MachinePlan;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeAddress;
 use kube::api::PostParams;
 use kube::{Resource, ResourceExt};
+use neap_api::convert::ObserveMachineError;
+use neap_api::machine::MachineStatus;
 use neap_api::names::{
-    FINALIZER_MACHINE, LABEL_CLUSTER, LABEL_INSTALLATION, LABEL_MACHINE_UID, machine_name,
-    provider_id, reasons,
+    CONDITION_SHARED_KERNEL, FINALIZER_MACHINE, LABEL_CLUSTER, LABEL_INSTALLATION,
+    LABEL_MACHINE_UID, machine_name, provider_id, reasons,
 };
 use neap_api::{Cluster, Machine, MachineSpec};
 use neap_core::addressing::{
@@ -18,7 +21,16 @@ use neap_core::driver::ProviderView;
 use neap_core::ids::MachineUid;
 use neap_core::machine::Power;
 use neap_core::scale::JOIN_DEADLINE;
+use neap_kube::conditions::Wanted;
 use std::collections::BTreeMap;
+
+/// What is said of a machine until its Node is Ready.
+pub(super) const NODE_PENDING: &str = "Its Node has not joined yet.";
+
+/// When a machine that has not joined is removed.
+pub(super) fn join_deadline(machine: &Machine) -> Result<Option<Timestamp>, ObserveMachineError> {
+    Ok(machine.observe()?.created.checked_add(JOIN_DEADLINE).ok())
+}
 
 impl Actor {
     /// Makes the record of this ordinal. One that is there already is the
@@ -83,29 +95,21 @@ impl Actor {
         if found != ProviderView::Absent {
             return Ok(Outcome::observed(found));
         }
-        let plan = self
-            .make(machine, uid, daemon_sets)
+        self.make(machine, uid, daemon_sets)
             .await
             .map_err(|source| DriveMachineError::CreateMachine {
                 name: machine.name_any(),
                 source,
             })?;
-        let created = machine.observe()?.created;
+        let deadline = join_deadline(machine)?;
         let record = self
             .write_status(machine, |status| {
                 status.phase = Some(neap_core::machine::MachinePhase::Pending.into());
                 status.power = Some(Power::Running.into());
-                status.node_name = Some(machine.name_any());
-                status.provider_id = Some(plan.provider_id.clone());
-                status.addresses = addresses(&plan);
-                status.deadline = created.checked_add(JOIN_DEADLINE).ok();
+                status.deadline = deadline;
                 status.message = None;
-                self.set_ready(
-                    status,
-                    false,
-                    reasons::NODE_PENDING,
-                    "Its Node has not joined yet.",
-                );
+                self.set_ready(status, false, reasons::NODE_PENDING, NODE_PENDING);
+                self.introduce(machine, status);
             })
             .await;
         match record {
@@ -126,7 +130,7 @@ impl Actor {
         machine: &Machine,
         uid: MachineUid,
         daemon_sets: u32,
-    ) -> Result<MachinePlan, CreateMachineError> {
+    ) -> Result<(), CreateMachineError> {
         let name = machine.machine_name();
         let spec = &machine.spec;
         let address = node_address(spec.ordinal)?;
@@ -155,23 +159,37 @@ impl Actor {
             machine: uid,
             name,
         };
-        self.context.provider.create(&plan).await?;
-        Ok(plan)
+        Ok(self.context.provider.create(&plan).await?)
+    }
+
+    /// What the machine is and where: it follows from its record, so that a
+    /// join writes what a creation that was cut short did not.
+    fn introduce(&self, machine: &Machine, status: &mut MachineStatus) {
+        let name = machine.name_any();
+        status.provider_id = Some(provider_id(&self.id.name, &name));
+        if let Ok(address) = node_address(machine.spec.ordinal) {
+            status.addresses = addresses(&address.to_string(), &name);
+        }
+        status.node_name = Some(name);
+        if self.context.provider.shares_kernel() {
+            let shared = Wanted {
+                type_: CONDITION_SHARED_KERNEL,
+                holds: Some(true),
+                reason: reasons::CONTAINER,
+                message: "It shares the kernel of the host: for tenants that are trusted.".into(),
+            };
+            self.set_condition(status, shared);
+        }
     }
 
     /// The Node was Ready for the first time.
-    pub(super) async fn join(
-        &self,
-        machine: &Machine,
-        power: Power,
-    ) -> Result<Outcome, DriveMachineError> {
+    pub(super) async fn join(&self, machine: &Machine) -> Result<Outcome, DriveMachineError> {
         let now = self.context.clock.now();
         let record = self
             .write_status(machine, |status| {
                 status.phase = Some(neap_core::machine::MachinePhase::Running.into());
-                status.power = Some(power.into());
-                status.node_name = Some(machine.name_any());
-                status.provider_id = Some(provider_id(&self.id.name, &machine.name_any()));
+                status.power = Some(Power::Running.into());
+                self.introduce(machine, status);
                 status.joined = Some(now);
                 status.deadline = None;
                 status.message = None;
@@ -221,13 +239,10 @@ impl Actor {
     }
 }
 
-fn addresses(plan: &MachinePlan) -> Vec<NodeAddress> {
-    let address = |type_: &str, address: String| NodeAddress {
+fn addresses(internal: &str, name: &str) -> Vec<NodeAddress> {
+    let address = |type_: &str, address: &str| NodeAddress {
         type_: type_.into(),
-        address,
+        address: address.into(),
     };
-    vec![
-        address("InternalIP", plan.address.to_string()),
-        address("Hostname", plan.name.to_string()),
-    ]
+    vec![address("InternalIP", internal), address("Hostname", name)]
 }

@@ -5,6 +5,7 @@
 //! machine without a Node begins at the stop of the kubelet.
 
 use super::actor::{Actor, DriveMachineError, Milestone, Outcome, uid_of};
+use super::provision::{NODE_PENDING, join_deadline};
 use crate::calls::CallApiError;
 use crate::observe::observe_pod_on_node;
 use k8s_openapi::api::core::v1::Node;
@@ -100,21 +101,23 @@ impl Actor {
         why: Option<Reason>,
     ) -> Result<Outcome, DriveMachineError> {
         let uid = uid_of(machine)?;
+        let join_deadline = join_deadline(machine)?;
         self.context.provider.start_kubelet(&uid).await?;
         if let (NodeView::Ours { .. }, Some(node)) = self.observe_node(machine, &uid).await? {
             self.uncordon(&node).await?;
         }
         let record = self
             .write_status(machine, |status| {
-                let back = if status.joined.is_some() {
-                    MachinePhase::Running
-                } else {
-                    MachinePhase::Pending
-                };
-                status.phase = Some(back.into());
-                status.deadline = None;
                 status.message = None;
-                self.set_ready(status, true, reasons::NODE_READY, "It was taken back.");
+                if status.joined.is_some() {
+                    status.phase = Some(MachinePhase::Running.into());
+                    status.deadline = None;
+                    self.set_ready(status, true, reasons::NODE_READY, "It was taken back.");
+                } else {
+                    status.phase = Some(MachinePhase::Pending.into());
+                    status.deadline = join_deadline;
+                    self.set_ready(status, false, reasons::NODE_PENDING, NODE_PENDING);
+                }
             })
             .await?;
         let outcome = Outcome::wrote(record);
@@ -160,12 +163,13 @@ impl Actor {
             "metadata": {"annotations": {ANNOTATION_CORDONED_BY: mark}},
             "spec": {"unschedulable": unschedulable},
         });
-        let (api, name, uid) = (
-            self.nodes(),
-            node.name_any(),
-            node.uid().unwrap_or_default(),
-        );
-        let patched = write::merge(&api, &name, MANAGER_SCALING, Expected::uid(&uid), patch);
+        let (api, name) = (self.nodes(), node.name_any());
+        // Its user may cordon it in this very moment.
+        let expected = Expected {
+            uid: node.metadata.uid.as_deref(),
+            resource_version: node.metadata.resource_version.as_deref(),
+        };
+        let patched = write::merge(&api, &name, MANAGER_SCALING, expected, patch);
         self.calls.call(operation, patched).await?;
         Ok(())
     }

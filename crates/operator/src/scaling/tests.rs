@@ -7,6 +7,7 @@ mod passes;
 
 use super::actor::{Actor, Milestone, Outcome};
 use crate::calls::Calls;
+use crate::observe::observe_node;
 use crate::operator::tests::{cluster, context, machine};
 use crate::traits::{Clock, MachineError, MachinePlan, NodeProvider, ProvidedMachine};
 use crate::view::ClusterId;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use kube::client::Body;
 use neap_api::Machine;
 use neap_api::machine::{MachinePhase, MachineStatus};
-use neap_core::ids::{ClusterUid, MachineName, MachineUid};
+use neap_core::ids::{ClusterUid, InstallationId, MachineName, MachineUid};
 use neap_core::machine::Power;
 use neap_core::reason::Reason;
 use serde_json::{Value, json};
@@ -36,6 +37,8 @@ struct World {
     power: Arc<Mutex<Option<Power>>>,
     /// The Machine records that a live list of the hub shows.
     machines: Arc<Mutex<Vec<Machine>>>,
+    /// How many of the next writes of a Machine's status fail.
+    refusals: Arc<Mutex<u32>>,
 }
 
 impl World {
@@ -90,11 +93,16 @@ impl World {
                 node.clone().map_or((404, missing), |node| (200, node))
             }
             ("PATCH", "/api/v1/nodes/c-node1") => {
+                assert_eq!(
+                    sent["metadata"]["resourceVersion"], "7",
+                    "its user may cordon it at the same time"
+                );
                 self.note(match sent["spec"]["unschedulable"] {
                     Value::Bool(true) => "cordon",
                     _ => "uncordon",
                 });
                 let node = node.as_mut().unwrap();
+                assert_eq!(sent["metadata"]["uid"], node["metadata"]["uid"]);
                 node["spec"]["unschedulable"] = sent["spec"]["unschedulable"].clone();
                 node["metadata"]["annotations"] = sent["metadata"]["annotations"].clone();
                 let by = &mut node["metadata"]["annotations"];
@@ -143,6 +151,12 @@ impl World {
                     "write {}",
                     sent["status"]["phase"].as_str().unwrap()
                 ));
+                let mut refusals = self.refusals.lock().unwrap();
+                if *refusals > 0 {
+                    *refusals -= 1;
+                    let failure = json!({"kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError", "message": ""});
+                    return (500, failure);
+                }
                 let mut written = serde_json::to_value(releasing()).unwrap();
                 written["status"] = sent["status"].clone();
                 (200, written)
@@ -225,6 +239,9 @@ impl NodeProvider for World {
         self.note("create");
         Ok(())
     }
+    fn shares_kernel(&self) -> bool {
+        true
+    }
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         let power = *self.power.lock().unwrap();
         let cluster = ClusterUid::new("c");
@@ -280,7 +297,7 @@ fn releasing() -> Machine {
 fn node() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
-        "metadata": {"name": "c-node1", "uid": "n1", "labels": {"neap.dev/machine-uid": "m1"}},
+        "metadata": {"name": "c-node1", "uid": "n1", "resourceVersion": "7", "labels": {"neap.dev/machine-uid": "m1", "neap.dev/installation": "me"}},
         "spec": {},
         "status": {"conditions": [{"type": "Ready", "status": "True"}]},
     })
@@ -467,4 +484,57 @@ async fn machine_is_removed_only_if_it_is_down_by_a_live_read() {
     let down = World::default().with_node(node()).with_power(Power::Error);
     down.actor().remove(&releasing(), &reason).await.unwrap();
     assert_eq!(down.log(), ["read Node", "write Draining"]);
+}
+
+#[tokio::test]
+async fn machine_that_is_taken_back_before_it_joined_is_pending_again() {
+    let world = World::default().with_power(Power::Running);
+    let mut machine = releasing();
+    machine.status.as_mut().unwrap().joined = None;
+    let outcome = world.actor().undo(&machine, None).await.unwrap();
+    assert_eq!(world.log(), ["start kubelet", "read Node", "write Pending"]);
+    let status = outcome.record.unwrap().status.unwrap();
+    assert_eq!(status.conditions.first().unwrap().status, "False");
+    assert!(status.deadline.is_some(), "it has to join in time");
+}
+
+#[tokio::test]
+async fn node_without_a_record_goes_only_when_record_and_machine_are_proven_absent() {
+    let facts = observe_node(
+        &serde_json::from_value(node()).unwrap(),
+        &InstallationId::new("me"),
+    );
+    let uid = facts.machine.clone().unwrap();
+    let proven = World::default().with_node(node());
+    let provided = World::default().with_node(node()).with_power(Power::Error);
+    let recorded = World::default().with_node(node());
+    recorded.machines.lock().unwrap().push(releasing());
+    for (world, log) in [
+        (provided, vec!["list Machines"]),
+        (recorded, vec!["list Machines"]),
+        (proven, vec!["list Machines", "delete Node"]),
+    ] {
+        world.actor().remove_orphan(&facts, &uid).await.unwrap();
+        assert_eq!(world.log(), log);
+    }
+}
+
+#[tokio::test]
+async fn machine_that_joins_says_what_and_where_it_is_though_its_creation_was_cut_short() {
+    let world = World::default();
+    let outcome = world.actor().join(&releasing()).await.unwrap();
+    let status = outcome.record.unwrap().status.unwrap();
+    assert_eq!(status.provider_id.as_deref(), Some("neap://c/c-node1"));
+    assert_eq!(status.node_name.as_deref(), Some("c-node1"));
+    let addresses: Vec<_> = status
+        .addresses
+        .iter()
+        .map(|address| address.address.as_str())
+        .collect();
+    assert_eq!(addresses, ["10.250.0.11", "c-node1"]);
+    let shared = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == "SharedKernel");
+    assert_eq!(shared.unwrap().status, "True");
 }

@@ -94,7 +94,6 @@ pub(super) fn watch_tenant(
 /// What is known of a tenant.
 pub(super) struct TenantCache {
     index: TenantIndex,
-    nodes: BTreeMap<NodeName, NodeFacts>,
     daemon_sets: BTreeSet<ObjectKey>,
     waiting: BTreeMap<ObjectKey, ObjectUid>,
     /// The watches that have not listed since they began or broke, with why.
@@ -105,7 +104,6 @@ impl Default for TenantCache {
     fn default() -> Self {
         Self {
             index: TenantIndex::default(),
-            nodes: BTreeMap::new(),
             daemon_sets: BTreeSet::new(),
             waiting: BTreeMap::new(),
             unreadable: SOURCES
@@ -117,17 +115,18 @@ impl Default for TenantCache {
 }
 
 impl TenantCache {
-    /// Takes an event in. Returns whether a decision could differ by it.
+    /// Takes an event in. Returns whether a decision could differ by it: a
+    /// heartbeat of a Node or the start of a container changes nothing that is
+    /// read.
     pub(super) fn observe(&mut self, change: TenantChange) -> bool {
         match change {
             TenantChange::Pods(change) => self.observe_pods(change),
-            TenantChange::Nodes(change) => return self.observe_nodes(change),
+            TenantChange::Nodes(change) => self.observe_nodes(change),
             TenantChange::Workloads(kind, change) => self.observe_workloads(kind, change),
         }
-        true
     }
 
-    fn observe_pods(&mut self, change: Change<ObservedPod>) {
+    fn observe_pods(&mut self, change: Change<ObservedPod>) -> bool {
         match change {
             Change::Reset(pods) => {
                 self.unreadable.remove(&Source::Pods);
@@ -138,6 +137,7 @@ impl TenantCache {
                     .collect();
                 self.index
                     .reset_pods(pods.into_iter().map(|pod| (pod.key, pod.facts)));
+                true
             }
             Change::Apply(pod) => {
                 if pod.waits() {
@@ -145,11 +145,11 @@ impl TenantCache {
                 } else {
                     self.waiting.remove(&pod.key);
                 }
-                self.index.apply_pod(pod.key, pod.facts);
+                self.index.apply_pod(pod.key, pod.facts)
             }
             Change::Delete(pod) => {
                 self.waiting.remove(&pod.key);
-                self.index.delete_pod(&pod.key);
+                self.index.delete_pod(&pod.key)
             }
             Change::Broken(why) => self.broke(Source::Pods, why),
         }
@@ -159,30 +159,16 @@ impl TenantCache {
         match change {
             Change::Reset(nodes) => {
                 self.unreadable.remove(&Source::Nodes);
-                self.nodes = nodes
-                    .iter()
-                    .map(|node| (node.name.clone(), node.clone()))
-                    .collect();
                 self.index.reset_nodes(nodes);
+                true
             }
-            Change::Apply(node) => {
-                // A heartbeat changes nothing that is read.
-                if self.nodes.get(&node.name) == Some(&node) {
-                    return false;
-                }
-                self.nodes.insert(node.name.clone(), node.clone());
-                self.index.apply_node(node);
-            }
-            Change::Delete(node) => {
-                self.nodes.remove(&node.name);
-                self.index.delete_node(&node.name);
-            }
+            Change::Apply(node) => self.index.apply_node(node),
+            Change::Delete(node) => self.index.delete_node(&node.name),
             Change::Broken(why) => self.broke(Source::Nodes, why),
         }
-        true
     }
 
-    fn observe_workloads(&mut self, kind: WorkloadKind, change: Change<ObservedWorkload>) {
+    fn observe_workloads(&mut self, kind: WorkloadKind, change: Change<ObservedWorkload>) -> bool {
         let counts = kind == WorkloadKind::DaemonSet;
         match change {
             Change::Reset(workloads) => {
@@ -199,23 +185,27 @@ impl TenantCache {
                         .into_iter()
                         .map(|workload| (workload.key, workload.facts)),
                 );
+                true
             }
             Change::Apply(workload) => {
                 if counts {
                     self.daemon_sets.insert(workload.key.clone());
                 }
-                self.index.apply_workload(workload.key, workload.facts);
+                self.index.apply_workload(workload.key, workload.facts)
             }
             Change::Delete(workload) => {
-                self.daemon_sets.remove(&workload.key);
-                self.index.delete_workload(kind, &workload.key);
+                if counts {
+                    self.daemon_sets.remove(&workload.key);
+                }
+                self.index.delete_workload(kind, &workload.key)
             }
             Change::Broken(why) => self.broke(Source::Workloads(kind), why),
         }
     }
 
-    fn broke(&mut self, source: Source, why: String) {
+    fn broke(&mut self, source: Source, why: String) -> bool {
         self.unreadable.insert(source, why);
+        true
     }
 
     /// Why nothing may be decided on this; none when every watch has listed
@@ -234,25 +224,19 @@ impl TenantCache {
 
     /// The Node of this machine's name.
     pub(super) fn node_view(&self, name: &MachineName, machine: &MachineUid) -> NodeView {
-        match self.nodes.get(&name.node()) {
-            None => NodeView::Absent,
-            Some(node) if node.machine.as_ref() == Some(machine) => {
-                NodeView::Ours { ready: node.ready }
-            }
-            Some(_) => NodeView::Foreign,
-        }
+        NodeView::of(self.index.node(&name.node()), machine)
     }
 
     /// A Node by name.
     pub(super) fn node(&self, name: &NodeName) -> Option<&NodeFacts> {
-        self.nodes.get(name)
+        self.index.node(name)
     }
 
     /// Nodes of ours that are Ready.
     pub(super) fn ready_nodes(&self) -> u32 {
         let ready = self
-            .nodes
-            .values()
+            .index
+            .nodes()
             .filter(|node| node.ready && node.machine.is_some())
             .count();
         u32::try_from(ready).unwrap_or(u32::MAX)
@@ -272,7 +256,7 @@ impl TenantCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use neap_core::observation::PodFacts;
+    use neap_core::observation::{PodFacts, WorkloadFacts};
 
     fn pod(name: &str, node: Option<&str>) -> ObservedPod {
         ObservedPod {
@@ -294,8 +278,6 @@ mod tests {
             uid: ObjectUid::new("n1"),
             machine: Some(MachineUid::new("m1")),
             ready,
-            cordoned: false,
-            cordoned_by_us: false,
         }
     }
 
@@ -349,6 +331,31 @@ mod tests {
         cache.observe(TenantChange::Pods(Change::Apply(pod("a", Some("c-node1")))));
         cache.observe(TenantChange::Pods(Change::Delete(pod("b", None))));
         assert!(cache.waiting().is_empty());
+    }
+
+    #[test]
+    fn pod_or_workload_that_changes_nothing_that_is_read_causes_no_pass() {
+        let mut cache = listed();
+        let told = |pod| TenantChange::Pods(Change::Apply(pod));
+        assert!(cache.observe(told(pod("a", None))));
+        assert!(!cache.observe(told(pod("a", None))));
+        assert!(cache.observe(told(pod("a", Some("c-node1")))));
+        assert!(cache.observe(TenantChange::Pods(Change::Delete(pod("a", None)))));
+        assert!(!cache.observe(TenantChange::Pods(Change::Delete(pod("a", None)))));
+        let job = |wants| ObservedWorkload {
+            key: ObjectKey::new("default", "j"),
+            facts: WorkloadFacts {
+                kind: WorkloadKind::Job,
+                uid: ObjectUid::new("j"),
+                owner: None,
+                wants,
+            },
+        };
+        let told = |job| TenantChange::Workloads(WorkloadKind::Job, Change::Apply(job));
+        assert!(cache.observe(told(job(2))));
+        assert!(!cache.observe(told(job(2))));
+        assert!(cache.observe(told(job(1))));
+        assert!(cache.observe(TenantChange::Pods(Change::Broken("reset".into()))));
     }
 
     #[test]

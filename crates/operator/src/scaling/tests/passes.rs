@@ -6,8 +6,9 @@ use crate::scaling::ScalingLoop;
 use crate::scaling::watch::TenantChange;
 use crate::view::HubView;
 use jiff::{SignedDuration, Timestamp};
-use neap_api::Machine;
-use neap_api::machine::MachinePhase;
+use neap_api::machine::{MachinePhase, PowerState};
+use neap_api::{Cluster, Machine};
+use neap_core::machine::Power;
 use neap_core::observation::WorkloadKind;
 use neap_kube::Change;
 use serde_json::json;
@@ -18,8 +19,17 @@ use tokio::sync::watch;
 /// A scaling loop that has heard of these records, and that has listed its
 /// tenant with as many pods that wait.
 fn scaling(world: &World, waiting: usize, machines: Vec<Machine>) -> ScalingLoop {
+    scaling_of(super::cluster("c"), world, waiting, machines)
+}
+
+fn scaling_of(
+    cluster: Cluster,
+    world: &World,
+    waiting: usize,
+    machines: Vec<Machine>,
+) -> ScalingLoop {
     let view = HubView {
-        cluster: Arc::new(super::cluster("c")),
+        cluster: Arc::new(cluster),
         machines: machines
             .into_iter()
             .map(|machine| (machine.machine_name(), Arc::new(machine)))
@@ -61,6 +71,18 @@ fn pending() -> Machine {
     status.phase = Some(MachinePhase::Pending);
     status.joined = None;
     machine
+}
+
+fn with_power(machine: Machine, power: PowerState) -> Machine {
+    let mut machine = machine;
+    machine.status.as_mut().unwrap().power = Some(power);
+    machine
+}
+
+/// Waits for the end of one task, and takes it in.
+async fn end_of_task(scaling: &mut ScalingLoop) {
+    let ended = scaling.drivers.ended(|| Timestamp::UNIX_EPOCH).await;
+    scaling.observe_end(ended);
 }
 
 #[tokio::test]
@@ -132,8 +154,7 @@ async fn nothing_is_begun_with_a_machine_while_nothing_can_be_read() {
         .observe(TenantChange::Nodes(Change::Broken("refused".into())));
     // The provider is asked; that it has none leads to no machine.
     scaling.take_steps();
-    let ended = scaling.drivers.ended(|| Timestamp::UNIX_EPOCH).await;
-    scaling.observe_end(ended);
+    end_of_task(&mut scaling).await;
     let uid = pending().machine_uid().unwrap();
     scaling.take_steps();
     assert!(!scaling.drivers.is_busy(&uid));
@@ -143,4 +164,56 @@ async fn nothing_is_begun_with_a_machine_while_nothing_can_be_read() {
         .observe(TenantChange::Nodes(Change::Reset(vec![])));
     scaling.take_steps();
     assert!(scaling.drivers.is_busy(&uid));
+}
+
+#[tokio::test]
+async fn removal_that_failed_is_tried_again_when_its_wait_is_over() {
+    let world = World::default().with_power(Power::Error);
+    *world.refusals.lock().unwrap() = 1;
+    let lost = with_power(releasing(), PowerState::Error);
+    let mut scaling = scaling(&world, 0, vec![lost]);
+    scaling.pass().await.unwrap();
+    end_of_task(&mut scaling).await;
+    scaling.pass().await.unwrap();
+    assert!(!scaling.drivers.is_busy(&releasing().machine_uid().unwrap()));
+    let second = SignedDuration::from_secs(1);
+    assert_eq!(scaling.next, Some(Timestamp::UNIX_EPOCH + second));
+}
+
+#[tokio::test]
+async fn nothing_is_made_before_the_removal_of_what_never_came_up_has_led_to_its_backoff() {
+    let world = World::default().with_power(Power::Error);
+    let mut cluster = super::cluster("c");
+    cluster.spec.scaling.max_nodes = 2;
+    let lost = with_power(pending(), PowerState::Error);
+    let mut scaling = scaling_of(cluster, &world, 1, vec![lost]);
+    scaling.pass().await.unwrap();
+    // The watch is faster than the task.
+    let mut draining = pending();
+    draining.metadata.resource_version = Some("2".into());
+    draining.status.as_mut().unwrap().phase = Some(MachinePhase::Draining);
+    world.machines.lock().unwrap().push(draining.clone());
+    scaling.records.wrote(draining);
+    scaling.pass().await.unwrap();
+    end_of_task(&mut scaling).await;
+    scaling.pass().await.unwrap();
+    assert!(scaling.status.retry_at().is_some());
+    assert!(!world.log().iter().any(|line| line.starts_with("make")));
+}
+
+#[tokio::test]
+async fn record_that_somebody_else_holds_is_let_go_once() {
+    let world = World::default();
+    let mut draining = releasing();
+    draining.status.as_mut().unwrap().phase = Some(MachinePhase::Draining);
+    let uid = draining.machine_uid().unwrap();
+    let mut scaling = scaling(&world, 1, vec![draining]);
+    scaling.take_steps();
+    end_of_task(&mut scaling).await;
+    assert!(world.log().iter().any(|line| line == "let Machine go"));
+    scaling.take_steps();
+    assert!(!scaling.drivers.is_busy(&uid));
+    // It holds its place under MaxNodes until it is gone.
+    scaling.pass().await.unwrap();
+    assert!(!world.log().iter().any(|line| line.starts_with("make")));
 }

@@ -1,0 +1,158 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+use crate::operator::tests::{NoMachines, cluster, context};
+use crate::scaling::RunScalingError;
+use crate::traits::{Clock, ControlPlanes, NodeCredentials, TenantIdentity};
+use async_trait::async_trait;
+use http::{Request, Response};
+use kube::client::Body;
+use neap_core::ids::{ClusterUid, MachineName};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use tokio::sync::{Notify, mpsc};
+
+/// Time that never passes: only what is told wakes a loop.
+struct FrozenClock;
+
+#[async_trait]
+impl Clock for FrozenClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::UNIX_EPOCH
+    }
+    async fn sleep(&self, _: Duration) {
+        std::future::pending().await
+    }
+}
+
+/// A control plane that runs until it is told to end.
+struct Mortal {
+    end: Notify,
+    looks: mpsc::Sender<()>,
+}
+
+#[async_trait]
+impl ControlPlanes for Mortal {
+    async fn ensure(&self, _: &ControlPlanePlan) -> Result<String, ControlPlaneError> {
+        Ok("distro".into())
+    }
+    async fn observe(&self, _: &ClusterUid) -> Result<ObservedControlPlane, ControlPlaneError> {
+        let _ = self.looks.try_send(());
+        Ok(ObservedControlPlane::Running {
+            since: Timestamp::UNIX_EPOCH,
+            distro: "distro".into(),
+        })
+    }
+    async fn ended(&self, _: &ClusterUid) {
+        self.end.notified().await;
+    }
+    async fn delete(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
+        Ok(())
+    }
+    async fn client(
+        &self,
+        _: &ClusterUid,
+        _: TenantIdentity,
+    ) -> Result<kube::Client, ControlPlaneError> {
+        Ok(answering(500, serde_json::json!({})))
+    }
+    async fn bootstrap(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
+        Ok(())
+    }
+    async fn node_credentials(
+        &self,
+        cluster: &ClusterUid,
+        _: &MachineName,
+        _: Ipv4Addr,
+    ) -> Result<NodeCredentials, ControlPlaneError> {
+        Err(ControlPlaneError {
+            operation: "reach",
+            cluster: cluster.clone(),
+            source: "no nodes here".into(),
+        })
+    }
+    fn endpoint(&self, _: &ControlPlanePlan) -> String {
+        String::new()
+    }
+}
+
+/// A client of a server that always gives this answer.
+fn answering(code: u16, answer: serde_json::Value) -> kube::Client {
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let body = Body::from(answer.to_string().into_bytes());
+        async move { Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()) }
+    });
+    kube::Client::new(service, "default")
+}
+
+/// All that a loop is made from, with the other end of what it is told.
+struct World {
+    context: Arc<Context>,
+    id: ClusterId,
+    told: watch::Receiver<HubView>,
+    _view: watch::Sender<HubView>,
+}
+
+fn world(planes: &Arc<Mortal>) -> World {
+    let record = cluster("c");
+    let hub = answering(200, serde_json::to_value(&record).unwrap());
+    let context = Context {
+        control_planes: Arc::clone(planes) as Arc<dyn ControlPlanes>,
+        ..context(hub, Arc::new(NoMachines), Arc::new(FrozenClock))
+    };
+    let id = ClusterId::of(&record).unwrap();
+    let (view, told) = watch::channel(HubView {
+        cluster: Arc::new(record),
+        machines: BTreeMap::new(),
+        unreadable: None,
+        power_changes: BTreeMap::new(),
+    });
+    World {
+        context: Arc::new(context),
+        id,
+        told,
+        _view: view,
+    }
+}
+
+fn mortal() -> (Arc<Mortal>, mpsc::Receiver<()>) {
+    let (looks, looked) = mpsc::channel(64);
+    let end = Notify::new();
+    (Arc::new(Mortal { end, looks }), looked)
+}
+
+#[tokio::test]
+async fn end_of_a_control_plane_is_looked_at_without_waiting() {
+    let (planes, mut looked) = mortal();
+    let world = world(&planes);
+    let ending = CancellationToken::new();
+    let task = tokio::spawn(run(world.context, world.id, world.told, ending.clone()));
+    let looking = async {
+        // Each turn looks once, and once more when it takes the process over.
+        while tokio::time::timeout(Duration::from_millis(50), looked.recv())
+            .await
+            .is_ok()
+        {}
+        planes.end.notify_one();
+        looked.recv().await.unwrap();
+    };
+    tokio::time::timeout(Duration::from_secs(10), looking)
+        .await
+        .unwrap();
+    ending.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn roles_are_written_again_when_the_tenant_could_not_be_listed() {
+    let (planes, _looked) = mortal();
+    let world = world(&planes);
+    let ending = CancellationToken::new();
+    let mut cluster = ClusterLoop::new(world.context, world.id, world.told, ending);
+    cluster.bootstrapped = true;
+    let why = "Pods of the cluster: forbidden".into();
+    let end = Ok(Err(RunScalingError::ListTenant { why }));
+    cluster.observe_scaling_end(end).await;
+    assert!(!cluster.bootstrapped);
+}
