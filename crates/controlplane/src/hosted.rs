@@ -29,12 +29,7 @@ use neap_process::{Shims, Supervised};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
-
-/// Ends that nobody has asked about yet; more are dropped, since the loops
-/// look at everything from time to time.
-const EXITS: usize = 256;
+use tracing::warn;
 
 /// Starts, watches and ends control planes on this host, the hub among them.
 ///
@@ -59,8 +54,6 @@ struct Shared {
     clock: Arc<dyn Clock>,
     directory: Directory,
     entries: Mutex<BTreeMap<ClusterUid, Arc<Entry>>>,
-    exits: mpsc::Sender<ClusterUid>,
-    exits_taken: Mutex<Option<mpsc::Receiver<ClusterUid>>>,
 }
 
 /// One control plane; acts on it follow one another.
@@ -75,19 +68,13 @@ struct Entry {
 struct State {
     record: Option<Record>,
     pki: Option<Arc<ClusterPki>>,
-    running: Option<Running>,
+    running: Option<Supervised>,
     client: Option<kube::Client>,
-}
-
-struct Running {
-    process: Supervised,
-    _exit: AbortOnDropHandle<()>,
 }
 
 impl HostedControlPlanes {
     /// Does nothing yet: what runs is adopted when it is asked for.
     pub fn new(config: Config, clock: Arc<dyn Clock>) -> Self {
-        let (exits, receiver) = mpsc::channel(EXITS);
         let shims = Shims::new(config.program.clone());
         Self {
             shared: Arc::new(Shared {
@@ -96,8 +83,6 @@ impl HostedControlPlanes {
                 clock,
                 directory: Directory::default(),
                 entries: Mutex::default(),
-                exits,
-                exits_taken: Mutex::new(Some(receiver)),
             }),
         }
     }
@@ -106,17 +91,6 @@ impl HostedControlPlanes {
     #[must_use]
     pub fn directory(&self) -> Directory {
         self.shared.directory.clone()
-    }
-
-    /// Yields each Cluster whose control plane has ended unasked. `None` when
-    /// it was taken before.
-    #[must_use]
-    pub fn exits(&self) -> Option<mpsc::Receiver<ClusterUid>> {
-        self.shared
-            .exits_taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
     }
 
     /// By this uid the hub is one of the control planes.
@@ -132,6 +106,18 @@ impl HostedControlPlanes {
     /// When the folder or a record cannot be read: an absent record is no
     /// proof then.
     pub fn recorded(&self) -> Result<Vec<Record>, ReadRecordError> {
+        let mut records = Vec::new();
+        for record in self.read_records()? {
+            records.extend(record?);
+        }
+        records.sort_by(|a, b| a.uid.cmp(&b.uid));
+        Ok(records)
+    }
+
+    /// What each folder holds.
+    fn read_records(
+        &self,
+    ) -> Result<Vec<Result<Option<Record>, ReadRecordError>>, ReadRecordError> {
         let folder = self.shared.config.data.join("clusters");
         let failed = |source| ReadRecordError::Read {
             path: folder.clone(),
@@ -144,21 +130,30 @@ impl HostedControlPlanes {
         };
         let mut records = Vec::new();
         for entry in entries {
-            records.extend(Record::read(entry.map_err(failed)?.path())?);
+            records.push(Record::read(entry.map_err(failed)?.path()));
         }
-        records.sort_by(|a, b| a.uid.cmp(&b.uid));
         Ok(records)
     }
 
     /// Makes the names of all Clusters beside the data known, so that after a
-    /// restart they are reached before the loops have come to them.
+    /// restart they are reached before the loops have come to them. One whose
+    /// record is damaged is said and left to its loop: it holds up no other.
     ///
     /// # Errors
-    /// As [`Self::recorded`].
+    /// When the folder cannot be read.
     pub fn make_recorded_known(&self) -> Result<(), ReadRecordError> {
-        for record in self.recorded()? {
-            if let Role::Tenant { account, name, .. } = &record.role {
-                self.shared.directory.set(account, name, record.uid.clone());
+        for record in self.read_records()? {
+            match record {
+                Ok(Some(record)) => {
+                    if let Role::Tenant { account, name, .. } = &record.role {
+                        self.shared.directory.set(account, name, record.uid);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => warn!(
+                    error = &error as &dyn std::error::Error,
+                    "a cluster of an earlier run is not known"
+                ),
             }
         }
         Ok(())
@@ -266,10 +261,7 @@ impl HostedControlPlanes {
     pub(crate) async fn process(&self, uid: &ClusterUid) -> Option<Supervised> {
         let entry = self.entry(uid).ok()?;
         let state = entry.state.lock().await;
-        state
-            .running
-            .as_ref()
-            .map(|running| running.process.clone())
+        state.running.clone()
     }
 }
 
@@ -307,6 +299,15 @@ impl ControlPlanes for HostedControlPlanes {
         self.observe_site(cluster)
             .await
             .map_err(failed("observe", cluster))
+    }
+
+    async fn ended(&self, cluster: &ClusterUid) {
+        match self.process(cluster).await {
+            Some(process) => {
+                process.ended().await;
+            }
+            None => std::future::pending().await,
+        }
     }
 
     async fn delete(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError> {
@@ -354,5 +355,85 @@ impl ControlPlanes for HostedControlPlanes {
 
     fn endpoint(&self, _plan: &ControlPlanePlan) -> String {
         self.shared.config.server()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::config::{Distro, Distros};
+    use crate::names::cluster_server_name;
+    use camino::Utf8Path;
+    use jiff::Timestamp;
+    use neap_core::ids::InstallationId;
+
+    struct NoTime;
+
+    #[async_trait]
+    impl Clock for NoTime {
+        fn now(&self) -> Timestamp {
+            Timestamp::UNIX_EPOCH
+        }
+
+        async fn sleep(&self, _duration: std::time::Duration) {}
+    }
+
+    fn planes(data: &Utf8Path) -> HostedControlPlanes {
+        let config = Config {
+            data: data.to_owned(),
+            installation: InstallationId::new("i"),
+            distros: Distros::new(Distro {
+                id: "d".into(),
+                version: "v1".into(),
+                hyperkube: "/bin/hyperkube".into(),
+            }),
+            program: "/bin/neap".into(),
+            endpoint: "127.0.0.1:1".parse().unwrap(),
+        };
+        HostedControlPlanes::new(config, Arc::new(NoTime))
+    }
+
+    #[tokio::test]
+    async fn a_damaged_record_hides_no_other_cluster_and_proves_no_absence() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let planes = planes(data);
+        planes.make_recorded_known().unwrap();
+        for name in ["damaged", "whole"] {
+            let site = data.join("clusters").join(name);
+            std::fs::create_dir_all(&site).unwrap();
+            let role = Role::Tenant {
+                account: "team".into(),
+                name: name.into(),
+                allow_privileged: false,
+            };
+            let installation = InstallationId::new("i");
+            let uid = ClusterUid::new(name);
+            Record::new(uid, installation, role, "d".into(), Timestamp::UNIX_EPOCH)
+                .write(&site)
+                .unwrap();
+        }
+        std::fs::write(data.join("clusters/damaged/record.json"), "").unwrap();
+        planes.make_recorded_known().unwrap();
+        let known = |name: &str| planes.directory().find(&cluster_server_name("team", name));
+        assert_eq!(known("whole"), Some(ClusterUid::new("whole")));
+        assert_eq!(known("damaged"), None);
+        planes.recorded().unwrap_err();
+        planes
+            .observe(&ClusterUid::new("damaged"))
+            .await
+            .unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_kept_of_a_control_plane_that_is_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let planes = planes(Utf8Path::from_path(folder.path()).unwrap());
+        let gone = ClusterUid::new("00000000-gone");
+        let observed = planes.observe(&gone).await.unwrap();
+        assert_eq!(observed, ObservedControlPlane::Absent);
+        assert!(planes.shared.entries.lock().unwrap().is_empty());
     }
 }

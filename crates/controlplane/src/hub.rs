@@ -11,7 +11,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use neap_api::names::MANAGER_CLUSTER;
 use neap_core::ids::ClusterUid;
-use neap_core::supervision::backoff;
+use neap_core::supervision::{backoff, failures_after_end};
 use neap_operator::traits::{Cause, Clock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,6 @@ use tracing::{error, info, warn};
 /// How long a definition may take to be served.
 const SERVED_DEADLINE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A hub that ran so long has not failed again: it failed anew.
-const SETTLED: Duration = Duration::from_secs(60);
 
 /// The hub did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -201,12 +199,7 @@ async fn supervise(planes: HostedControlPlanes, uid: ClusterUid, clock: Arc<dyn 
         if let Some(process) = planes.process(&uid).await {
             let since = clock.now();
             let exit = process.ended().await;
-            let settled = clock.now().duration_since(since).unsigned_abs() >= SETTLED;
-            failures = if settled {
-                1
-            } else {
-                failures.saturating_add(1)
-            };
+            failures = failures_after_end(failures, since, clock.now());
             warn!(?exit, failures, "the hub ended");
         } else {
             failures = failures.saturating_add(1);

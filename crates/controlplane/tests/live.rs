@@ -428,10 +428,9 @@ fn running_pid(_data: &Utf8Path) -> i32 {
 
 /// Its end is noticed and it comes back with all its data.
 async fn started_again(planes: &HostedControlPlanes, data: &Utf8Path, pid: i32, steps: &mut Steps) {
-    let mut exits = planes.exits().unwrap();
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
-    assert_eq!(exits.recv().await.unwrap(), uid());
+    planes.ended(&uid()).await;
     steps.done("its end is noticed");
     let observed = planes.observe(&uid()).await.unwrap();
     assert!(

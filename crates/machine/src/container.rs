@@ -32,6 +32,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tracing::warn;
 use watch::Watched;
 
 /// How long the agent may take to answer, its own start included.
@@ -79,9 +80,6 @@ pub enum AdoptMachinesError {
         #[source]
         source: io::Error,
     },
-    /// One of them could not be understood.
-    #[error(transparent)]
-    Machine(#[from] MachineError),
 }
 
 /// Why a machine is in no state to do what was asked.
@@ -107,7 +105,8 @@ impl ContainerNodes {
     }
 
     /// Finds the machines of an earlier run, watches those whose process is
-    /// proven to be theirs, and returns all. To be called once, at start.
+    /// proven to be theirs, and returns all but those that cannot be
+    /// understood. To be called once, at start.
     pub async fn adopt_all(&self) -> Result<Vec<ProvidedMachine>, AdoptMachinesError> {
         let mut found = Vec::new();
         let listed = files::list(&self.config.data).map_err(|source| AdoptMachinesError::List {
@@ -120,7 +119,13 @@ impl ContainerNodes {
                 let _ = std::fs::remove_dir(dir.path());
                 continue;
             }
-            found.extend(self.observe(&machine).await?);
+            match self.observed(&machine).await {
+                Ok(machine) => found.extend(machine),
+                // Its loop meets the same error; the others are not held up.
+                Err(error) => {
+                    warn!(%machine, error = &*error, "failed to take over a machine of an earlier run");
+                }
+            }
         }
         Ok(found)
     }
@@ -173,6 +178,10 @@ impl ContainerNodes {
             return Ok(None);
         };
         let runs = self.running(&mut slot, machine, &dir)?.is_some();
+        if !runs && !dir.started().exists() {
+            // Parts of a creation that was cut short: another one finishes it.
+            return Ok(None);
+        }
         let (power, message) = if runs {
             (Power::Running, None)
         } else {
@@ -226,7 +235,6 @@ impl ContainerNodes {
 /// How the machine's process ended, for its record.
 fn describe_end(dir: &MachineDir) -> String {
     match last_exit(&dir.shim()).map(|last| last.exit) {
-        None if !dir.started().exists() => "it was never started".to_owned(),
         Some(Exit::Code(code)) => {
             format!("its agent ended with code {code}; see {}", dir.agent_log())
         }
@@ -254,6 +262,10 @@ impl NodeProvider for ContainerNodes {
         self.created(plan)
             .await
             .map_err(fail("create", &plan.machine))
+    }
+
+    fn shares_kernel(&self) -> bool {
+        true
     }
 
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
@@ -322,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_without_a_process_is_a_machine_in_error() {
+    async fn a_machine_is_one_from_its_start_and_in_error_without_a_process() {
         let (_guard, data) = temporary();
         let nodes = nodes(&data);
         let machine = MachineUid::new("22222222-bbbb");
@@ -332,6 +344,8 @@ mod tests {
         MachineRecord::new(&nodes.config.installation, &plan)
             .write(&dir.record())
             .unwrap();
+        assert_eq!(nodes.observe(&machine).await.unwrap(), None);
+        std::fs::write(dir.started(), b"").unwrap();
         let found = nodes.adopt_all().await.unwrap();
         assert_eq!(found.len(), 1);
         let found = found.first().unwrap();
@@ -339,7 +353,32 @@ mod tests {
             (found.power, &found.machine, &found.cluster),
             (Power::Error, &machine, &plan.cluster)
         );
-        assert_eq!(found.message.as_deref(), Some("it was never started"));
+        let message = found.message.as_deref().unwrap();
+        assert!(message.contains("ended unseen"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_cannot_be_understood_holds_up_no_other() {
+        let (_guard, data) = temporary();
+        let nodes = nodes(&data);
+        let plan = record::tests::plan();
+        for name in ["11111111-damaged", "22222222-whole"] {
+            let dir = MachineDir::new(&data, &plan.cluster, &MachineUid::new(name));
+            dir.make().unwrap();
+            MachineRecord::new(&nodes.config.installation, &plan)
+                .write(&dir.record())
+                .unwrap();
+            std::fs::write(dir.started(), b"").unwrap();
+        }
+        let damaged = MachineUid::new("11111111-damaged");
+        let dir = MachineDir::new(&data, &plan.cluster, &damaged);
+        std::fs::write(dir.record(), "").unwrap();
+        let found = nodes.adopt_all().await.unwrap();
+        let names: Vec<&str> = found.iter().map(|found| found.machine.as_str()).collect();
+        assert_eq!(names, ["22222222-whole"]);
+        // What is not understood is no machine that is gone.
+        nodes.observe(&damaged).await.unwrap_err();
+        assert!(dir.path().exists());
     }
 
     #[tokio::test]

@@ -81,7 +81,8 @@ pub(crate) struct Global {
         long,
         global = true,
         default_value = "default",
-        value_name = "ACCOUNT"
+        value_name = "ACCOUNT",
+        value_parser = label
     )]
     pub(crate) account: String,
 
@@ -216,6 +217,7 @@ pub(crate) enum WhyCommand {
 #[derive(Args, Debug)]
 pub(crate) struct NameArgs {
     /// Its name
+    #[arg(value_parser = label)]
     pub(crate) name: String,
 }
 
@@ -225,6 +227,7 @@ pub(crate) struct NameArgs {
 )]
 pub(crate) struct CreateArgs {
     /// Its name: a DNS label of at most 40 characters
+    #[arg(value_parser = label)]
     pub(crate) name: String,
 
     /// Most nodes at any time [default: 1]
@@ -301,7 +304,7 @@ pub(crate) struct MachineListArgs {
     pub(crate) list: ListArgs,
 
     /// Of this cluster alone
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = label)]
     pub(crate) cluster: Option<String>,
 }
 
@@ -309,6 +312,7 @@ pub(crate) struct MachineListArgs {
 #[command(after_help = "Example:\n  neap cluster delete ci --yes")]
 pub(crate) struct DeleteArgs {
     /// Its name
+    #[arg(value_parser = label)]
     pub(crate) name: String,
 
     /// Do not ask
@@ -325,6 +329,7 @@ pub(crate) struct CredentialArgs {
     #[arg(
         long,
         value_name = "NAME",
+        value_parser = label,
         required_unless_present = "hub",
         conflicts_with = "hub"
     )]
@@ -368,6 +373,28 @@ impl WaitArgs {
     /// How long to wait, or not at all.
     pub(crate) fn deadline(self) -> Option<Duration> {
         (!self.no_wait).then_some(self.timeout)
+    }
+}
+
+/// Longest name of an account, cluster or machine.
+const LABEL_MAX: usize = 63;
+
+/// Names become parts of URLs, of files and of other names: nothing but a
+/// DNS label goes on from here.
+fn label(text: &str) -> Result<String, String> {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let ends = |b: Option<&u8>| b.is_some_and(|b| plain(*b));
+    let bytes = text.as_bytes();
+    if ends(bytes.first())
+        && ends(bytes.last())
+        && bytes.len() <= LABEL_MAX
+        && bytes.iter().all(|b| plain(*b) || *b == b'-')
+    {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a name has at most {LABEL_MAX} lower-case letters, digits and dashes, with no dash at either end"
+        ))
     }
 }
 

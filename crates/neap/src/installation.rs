@@ -2,12 +2,14 @@
 //! a data folder, a `neap serve` of it as a child, clients, and the way back
 //! to a host without a trace of it.
 
+mod contents;
 mod lock;
 mod purge;
 mod scope;
 mod traces;
 mod wait;
 
+pub(crate) use contents::{check as check_contents, resolve};
 pub(crate) use lock::DataLock;
 pub use purge::purge;
 pub use scope::Scope;
@@ -82,7 +84,7 @@ impl Installation {
                     .prefix("neap-")
                     .tempdir_in(temporary_folder(std::env::temp_dir()))
                     .context("failed to make a temporary folder")?;
-                let data = Utf8PathBuf::try_from(folder.path().join("data"))?;
+                let data = resolve(&Utf8PathBuf::try_from(folder.path().join("data"))?)?;
                 (Some(folder), data)
             }
         };

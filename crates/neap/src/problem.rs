@@ -121,6 +121,14 @@ pub(crate) enum Problem {
         /// The folder.
         path: Utf8PathBuf,
     },
+    /// The folder holds what neap did not put there.
+    #[error("the data folder {path} holds what is not neap's: {what}")]
+    ForeignFiles {
+        /// The folder.
+        path: Utf8PathBuf,
+        /// Names of what is in it.
+        what: String,
+    },
     /// There is no such cluster.
     #[error("there is no cluster {name} in account {account}")]
     NoCluster {
@@ -140,6 +148,14 @@ pub(crate) enum Problem {
     /// There is one of that name already.
     #[error("there is a cluster {name} in account {account} already")]
     ClusterExists {
+        /// Namespace on the hub.
+        account: String,
+        /// Name.
+        name: String,
+    },
+    /// The one of that name is not gone yet.
+    #[error("cluster {name} in account {account} is still being deleted")]
+    ClusterLeaves {
         /// Namespace on the hub.
         account: String,
         /// Name.
@@ -227,7 +243,9 @@ impl Problem {
             | Self::PathTooLong { .. }
             | Self::Locked { .. }
             | Self::NotAnInstallation { .. }
+            | Self::ForeignFiles { .. }
             | Self::ClusterExists { .. }
+            | Self::ClusterLeaves { .. }
             | Self::Declined
             | Self::StepFailed { .. }
             | Self::Leftovers { .. } => Exit::Failed,
@@ -263,12 +281,18 @@ impl Problem {
             Self::NotServing { .. } => {
                 "start it with `neap serve`, or name its folder with --data-dir or NEAP_DATA_DIR".into()
             }
-            Self::NotAnInstallation { .. } => "name the data folder of an installation with --data-dir".into(),
+            Self::NotAnInstallation { .. } => {
+                "name the data folder of an installation, or one that is empty or not there yet, with --data-dir".into()
+            }
+            Self::ForeignFiles { .. } => "move that elsewhere first".into(),
             Self::NoCluster { .. } => "`neap cluster list -A` shows all of them".into(),
             Self::NoMachine { .. } => "`neap machine list -A` shows all of them".into(),
             Self::ClusterExists { account, name } => {
                 format!("choose another name, or look at it with `neap cluster get {name} -n {account}`")
             }
+            Self::ClusterLeaves { account, name } => format!(
+                "repeat it once it is gone; `neap why cluster {name} -n {account}` says what is left of it"
+            ),
             Self::NotConfirmed => "repeat it with --yes".into(),
             Self::TimedOut { look, .. } => look.clone(),
             Self::RefusedBySocket { next, .. } => next.clone(),

@@ -2,15 +2,16 @@
 
 use crate::cli::{Global, PurgeArgs};
 use crate::cluster::confirm;
-use crate::installation::{Scope, Traces, purge as purge_installation};
+use crate::installation::{Scope, Traces, check_contents, purge as purge_installation, resolve};
 use crate::output::{Format, encode, escape, print};
 use crate::preflight::check_root;
-use anyhow::Context as _;
 
 pub(crate) async fn purge(global: &Global, args: PurgeArgs) -> anyhow::Result<()> {
     check_root("neap purge")?;
-    let data_dir =
-        camino::absolute_utf8(&global.data_dir).context("failed to find the data folder")?;
+    let data_dir = resolve(&global.data_dir)?;
+    if data_dir.exists() {
+        check_contents(&data_dir)?;
+    }
     let mut scope = Scope::read(&data_dir);
     if args.dry_run {
         return say(global, &Traces::of(&scope));
@@ -18,7 +19,8 @@ pub(crate) async fn purge(global: &Global, args: PurgeArgs) -> anyhow::Result<()
     if !args.yes {
         confirm(&format!(
             "Remove the installation {data_dir} with all of its clusters and their data?"
-        ))?;
+        ))
+        .await?;
     }
     let found = purge_installation(&mut scope).await?;
     say(global, &found)

@@ -112,12 +112,22 @@ pub(crate) async fn create_cluster(
     let clusters: Api<Cluster> = Api::namespaced(hub.clone(), account);
     match clusters.create(&params, &Cluster::new(name, spec)).await {
         Ok(cluster) => Ok(cluster),
-        Err(error) if code_of(&error) == Some(409) => Err(Problem::ClusterExists {
-            account: account.to_owned(),
-            name: name.to_owned(),
+        Err(error) if code_of(&error) == Some(409) => {
+            let found = find_cluster(hub, account, name).await?;
+            Err(taken(account, name, found.as_ref()).into())
         }
-        .into()),
         Err(error) => Err(refused_or(error)),
+    }
+}
+
+/// Why a name cannot be had: somebody has it, or still has it.
+fn taken(account: &str, name: &str, found: Option<&Cluster>) -> Problem {
+    let (account, name) = (account.to_owned(), name.to_owned());
+    // One that has gone in between was leaving a moment ago.
+    if found.is_none_or(|found| found.metadata.deletion_timestamp.is_some()) {
+        Problem::ClusterLeaves { account, name }
+    } else {
+        Problem::ClusterExists { account, name }
     }
 }
 
@@ -193,4 +203,32 @@ pub(crate) fn phase_text(cluster: &Cluster) -> &'static str {
         return ClusterPhase::Destroying.as_str();
     }
     phase_of(cluster).unwrap_or(ClusterPhase::Created).as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_about_to_be_free_is_told_from_one_that_is_taken() {
+        let mut found = Cluster::new("ci", ClusterSpec::default());
+        let problem = taken("team", "ci", Some(&found));
+        assert!(
+            matches!(problem, Problem::ClusterExists { .. }),
+            "{problem}"
+        );
+        found.metadata.deletion_timestamp =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+                "2026-01-01T00:00:00Z".parse().unwrap(),
+            ));
+        for found in [Some(&found), None] {
+            let problem = taken("team", "ci", found);
+            assert!(
+                matches!(problem, Problem::ClusterLeaves { .. }),
+                "{problem}"
+            );
+            assert!(problem.hint().unwrap().contains("repeat"));
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::access::SOCKET;
 use crate::cli::{Global, ServeArgs};
 use crate::clock::{HostClock, Stopwatch};
 use crate::distro::Distro;
-use crate::installation::DataLock;
+use crate::installation::{DataLock, check_contents, resolve};
 use crate::output::{elapsed, print};
 use crate::preflight::{check_controllers, check_data_dir, check_listen, check_root};
 use anyhow::Context as _;
@@ -20,6 +20,9 @@ use neap_core::ids::InstallationId;
 use neap_machine::{ContainerNodes, ContainerNodesConfig, NodeSoftware};
 use neap_operator::traits::Clock;
 use neap_operator::{Operator, OperatorConfig};
+use rustix::fs::Mode;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,18 +30,25 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
+/// Open files that neap asks the kernel for.
+const FILES: u64 = 16_384;
 /// How long the loops may take to end what they are at.
 const END_DEADLINE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<()> {
+    // Modes on the host do not depend on who starts it; what is secret has its own.
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    allow_files();
     let shutdown = CancellationToken::new();
     let _signals = AbortOnDropHandle::new(tokio::spawn(cancel_at_signal(shutdown.clone())?));
     check_root("neap serve")?;
-    let data_dir =
-        camino::absolute_utf8(&global.data_dir).context("failed to find the data folder")?;
+    let data_dir = resolve(&global.data_dir)?;
     check_data_dir(&data_dir)?;
     check_controllers(Utf8Path::new("/sys/fs/cgroup"))?;
     let distro = Distro::find(args.distro.as_deref())?;
+    if data_dir.exists() {
+        check_contents(&data_dir).context("failed to serve")?;
+    }
     let _lock = DataLock::take(&data_dir).context("failed to serve")?;
     check_listen(args.listen)?;
     logging::start(args.log_format).context("failed to start the log")?;
@@ -107,9 +117,11 @@ async fn run(
         );
     };
     info!(%address, took = %elapsed(started.elapsed()), "neap is ready");
-    print(&format!(
-        "neap is ready on https://{address}, data in {data_dir}\n"
-    ))?;
+    let ready = format!("neap is ready on https://{address}, data in {data_dir}\n");
+    if let Err(error) = print(&ready) {
+        // Whoever started it reads the log, or nothing.
+        warn!("failed to say on standard output that neap is ready: {error:#}");
+    }
     tokio::select! {
         () = operator.run(shutdown) => {}
         () = doors => {}
@@ -139,7 +151,11 @@ async fn adopt_machines(
     program: Utf8PathBuf,
 ) -> anyhow::Result<Arc<ContainerNodes>> {
     let clusters = data_dir.join("clusters");
-    std::fs::create_dir_all(&clusters).with_context(|| format!("failed to make {clusters}"))?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&clusters)
+        .with_context(|| format!("failed to make {clusters}"))?;
     let nodes = ContainerNodes::new(ContainerNodesConfig {
         data: clusters,
         installation: installation.clone(),
@@ -154,6 +170,22 @@ async fn adopt_machines(
         info!(machine = %machine.machine, cluster = %machine.cluster, power = ?machine.power, "found a machine");
     }
     Ok(Arc::new(nodes))
+}
+
+/// The usual soft limit is for programs that wait with `select`; each stream of
+/// a client takes two descriptors. What cannot be raised stays as it is: the
+/// listener takes no more clients than it allows.
+fn allow_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(wanted),
+            maximum: limit.maximum,
+        };
+        // Not said: there is no log yet, and nothing is lost.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
 }
 
 /// A first signal asks for the end.

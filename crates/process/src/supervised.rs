@@ -12,13 +12,16 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use std::io;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// What is killed is gone after milliseconds, unless the kernel hangs.
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A shim whose child has ended writes one small file and ends.
+const SHIM_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A handle on a child and its shim; cheap to clone. Dropping it ends nothing.
 #[derive(Clone, Debug)]
@@ -32,6 +35,8 @@ struct Inner {
     /// Descriptors become readable when their process ends; `None` is gone.
     shim: Option<AsyncFd<OwnedFd>>,
     child: Option<AsyncFd<OwnedFd>>,
+    /// When the shim was first seen without its child.
+    alone: OnceLock<Instant>,
 }
 
 /// A signal could not be sent.
@@ -84,6 +89,7 @@ impl Supervised {
             since,
             shim,
             child,
+            alone: OnceLock::new(),
         })))
     }
 
@@ -112,22 +118,40 @@ impl Supervised {
         self.0.since
     }
 
-    /// Whether the child or its shim is still there.
+    /// Whether the child or its shim is still there. A shim that is found
+    /// without its child for too long is stuck, and is killed.
     pub fn is_running(&self) -> bool {
-        [&self.0.shim, &self.0.child]
-            .into_iter()
-            .flatten()
-            .any(|descriptor| !has_ended(descriptor.get_ref()))
+        let lives = |process: &Option<AsyncFd<OwnedFd>>| {
+            process
+                .as_ref()
+                .is_some_and(|process| !has_ended(process.get_ref()))
+        };
+        if lives(&self.0.child) {
+            return true;
+        }
+        let shim = lives(&self.0.shim);
+        if shim && self.0.alone.get_or_init(now).elapsed() >= SHIM_DEADLINE {
+            self.kill_shim();
+        }
+        shim
     }
 
-    /// Waits until child and shim are gone. May be called any number of times.
-    pub async fn ended(&self) -> Exit {
-        for descriptor in [&self.0.shim, &self.0.child].into_iter().flatten() {
-            // Readiness stays; an error means that the runtime shuts down.
-            if descriptor.ready(Interest::READABLE).await.is_err() {
-                std::future::pending::<()>().await;
-            }
+    fn kill_shim(&self) {
+        if let Some(shim) = &self.0.shim {
+            // It may have ended in between.
+            let _: Result<(), Errno> = pidfd_send_signal(shim.get_ref(), Signal::KILL);
         }
+    }
+
+    /// Waits until child and shim are gone. A shim that outlives its child and
+    /// does not end is stuck, and is killed. May be called any number of times.
+    pub async fn ended(&self) -> Exit {
+        gone(self.0.child.as_ref()).await;
+        let shim = gone(self.0.shim.as_ref());
+        if tokio::time::timeout(SHIM_DEADLINE, shim).await.is_err() {
+            self.kill_shim();
+        }
+        gone(self.0.shim.as_ref()).await;
         if let Some(shim) = &self.0.shim {
             // Orphans fall to init, or to us where we are the reaper: then
             // nobody else takes them away. In all other cases this fails.
@@ -169,6 +193,20 @@ impl Supervised {
         tokio::time::timeout(KILL_DEADLINE, self.ended())
             .await
             .map_err(|_| StopProcessError::Remains { pid })
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "only how long a shim is alone")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits for the end of a process; one that was gone before needs no waiting.
+async fn gone(process: Option<&AsyncFd<OwnedFd>>) {
+    let Some(descriptor) = process else { return };
+    // Readiness stays; an error means that the runtime shuts down.
+    if descriptor.ready(Interest::READABLE).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -4,13 +4,16 @@ use super::client_hello::{LIMIT, ParsedHello, parse_client_hello};
 use super::directory::Directory;
 use async_trait::async_trait;
 use neap_core::ids::ClusterUid;
+use rustix::process::{Resource, getrlimit};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 /// How long a client may take to say what it wants.
@@ -20,9 +23,14 @@ const DIAL_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, so that a shortage of descriptors is not made
 /// worse by a hot loop.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Streams at the same time, over all Clusters.
+/// Streams at the same time, over all Clusters, where the limit on open files
+/// allows it.
 const STREAMS: usize = 4096;
-/// Clients at the same time that have not yet said what they want.
+/// Open files that no stream may take: neap itself needs them.
+const OTHER_FILES: u64 = 512;
+/// Clients at the same time that have not yet said what they want. One more
+/// pushes out the one that has been silent for the longest: whoever fills the
+/// places keeps nobody out who speaks at once, as every real client does.
 const UNKNOWN_CLIENTS: usize = 256;
 
 /// Fatal alert `unrecognized_name`: kubectl shows it by name.
@@ -80,18 +88,19 @@ impl Listener {
     /// with it.
     pub async fn serve(self, directory: Directory, reach: Arc<dyn Reach>) {
         let mut streams = JoinSet::new();
-        let all = Arc::new(Semaphore::new(STREAMS));
-        let unknown = Arc::new(Semaphore::new(UNKNOWN_CLIENTS));
+        let all = Arc::new(Semaphore::new(streams_within(
+            getrlimit(Resource::Nofile).current,
+        )));
+        let unknown = Unknown::default();
         loop {
             tokio::select! {
                 accepted = self.tcp.accept() => match accepted {
                     Ok((client, from)) => {
-                        let (Ok(stream), Ok(hello)) =
-                            (Arc::clone(&all).try_acquire_owned(), Arc::clone(&unknown).try_acquire_owned())
-                        else {
+                        let Ok(stream) = Arc::clone(&all).try_acquire_owned() else {
                             warn!(%from, "too many clients at once; refused one");
                             continue;
                         };
+                        let hello = unknown.enter();
                         let (directory, reach) = (directory.clone(), Arc::clone(&reach));
                         streams.spawn(async move {
                             let _stream = stream;
@@ -115,8 +124,67 @@ impl Listener {
     }
 }
 
+/// Clients that may come by a limit on open files: each takes two, of which
+/// one leads to the API server.
+fn streams_within(files: Option<u64>) -> usize {
+    let Some(files) = files else { return STREAMS };
+    let rest = files.saturating_sub(OTHER_FILES.min(files / 2)) / 2;
+    usize::try_from(rest).map_or(STREAMS, |rest| rest.min(STREAMS))
+}
+
+/// Those who have not yet said what they want, in the order in which they came.
+#[derive(Clone, Default)]
+struct Unknown(Arc<Mutex<Waiting>>);
+
+#[derive(Default)]
+struct Waiting {
+    next: u64,
+    clients: BTreeMap<u64, CancellationToken>,
+}
+
+/// The place of one of them, free again when it is dropped.
+struct Place {
+    unknown: Unknown,
+    number: u64,
+    pushed_out: CancellationToken,
+}
+
+impl Unknown {
+    /// Takes a place, if need be from whoever has had one for the longest.
+    fn enter(&self) -> Place {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.clients.len() >= UNKNOWN_CLIENTS
+            && let Some((_, oldest)) = waiting.clients.pop_first()
+        {
+            oldest.cancel();
+        }
+        let number = waiting.next;
+        waiting.next += 1;
+        let pushed_out = CancellationToken::new();
+        waiting.clients.insert(number, pushed_out.clone());
+        Place {
+            unknown: self.clone(),
+            number,
+            pushed_out,
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut waiting = self
+            .unknown
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.clients.remove(&self.number);
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum PassStreamError {
+    #[error("the client was silent while too many others came")]
+    PushedOut,
     #[error("the client sent no whole ClientHello")]
     Hello(#[source] std::io::Error),
     #[error(transparent)]
@@ -137,13 +205,16 @@ enum PassStreamError {
 
 async fn pass(
     mut client: TcpStream,
-    hello: OwnedSemaphorePermit,
+    hello: Place,
     directory: &Directory,
     reach: &dyn Reach,
 ) -> Result<(), PassStreamError> {
-    let read = match tokio::time::timeout(HELLO_DEADLINE, read_hello(&mut client)).await {
-        Ok(read) => read,
-        Err(late) => Err(PassStreamError::Hello(late.into())),
+    let read = tokio::select! {
+        read = tokio::time::timeout(HELLO_DEADLINE, read_hello(&mut client)) => match read {
+            Ok(read) => read,
+            Err(late) => Err(PassStreamError::Hello(late.into())),
+        },
+        () = hello.pushed_out.cancelled() => Err(PassStreamError::PushedOut),
     };
     drop(hello);
     let (bytes, name) = match read {

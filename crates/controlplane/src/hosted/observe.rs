@@ -21,14 +21,15 @@ impl HostedControlPlanes {
             let left = site.folder().exists()
                 || site.namespace().exists()
                 || Cgroup::at(site.cluster_group()).exists();
-            return Ok(if left {
-                ObservedControlPlane::Exited {
+            if left {
+                return Ok(ObservedControlPlane::Exited {
                     at: None,
                     how: "it was never started completely".to_owned(),
-                }
-            } else {
-                ObservedControlPlane::Absent
-            });
+                });
+            }
+            drop(state);
+            self.forget(&entry);
+            return Ok(ObservedControlPlane::Absent);
         };
         if let Some(process) = self.find_running(&entry, &mut state)? {
             let since = Timestamp::try_from(process.since()).unwrap_or(Timestamp::UNIX_EPOCH);

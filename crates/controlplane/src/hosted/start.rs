@@ -1,6 +1,6 @@
 //! Starting a control plane, or adopting the one that runs.
 
-use super::{Ensured, Entry, HostedControlPlanes, Running, State};
+use super::{Ensured, Entry, HostedControlPlanes, State};
 use crate::access::socket::{OpenSocketError, check_socket_path};
 use crate::certificates::{self, WriteCertificatesError, write_components};
 use crate::config::FindDistroError;
@@ -20,8 +20,7 @@ use neap_process::{AdoptProcessError, ProcessSpec, StartProcessError, Supervised
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinError;
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{info, warn};
+use tracing::info;
 
 /// A log larger than this is put aside at the next start.
 const LOG_LIMIT: u64 = 16 * 1024 * 1024;
@@ -157,8 +156,8 @@ impl HostedControlPlanes {
         state: &mut State,
     ) -> Result<Option<Supervised>, AdoptProcessError> {
         if let Some(running) = &state.running {
-            if running.process.is_running() {
-                return Ok(Some(running.process.clone()));
+            if running.is_running() {
+                return Ok(Some(running.clone()));
             }
             state.running = None;
         }
@@ -166,23 +165,8 @@ impl HostedControlPlanes {
             return Ok(None);
         };
         info!(cluster = %entry.uid, pid = process.pid(), "adopted a control plane");
-        state.running = Some(self.watch(&entry.uid, process.clone()));
+        state.running = Some(process.clone());
         Ok(Some(process))
-    }
-
-    fn watch(&self, uid: &ClusterUid, process: Supervised) -> Running {
-        let (exits, ended, uid) = (self.shared.exits.clone(), process.clone(), uid.clone());
-        let exit = tokio::spawn(async move {
-            let exit = ended.ended().await;
-            warn!(cluster = %uid, ?exit, "a control plane ended");
-            if exits.try_send(uid).is_err() {
-                warn!("the end of a control plane is noticed at the next look");
-            }
-        });
-        Running {
-            process,
-            _exit: AbortOnDropHandle::new(exit),
-        }
     }
 
     /// Certificates of a control plane that runs for very long.
@@ -263,7 +247,7 @@ impl HostedControlPlanes {
         *state = State {
             record: Some(record),
             pki: Some(Arc::new(pki)),
-            running: Some(self.watch(&entry.uid, process)),
+            running: Some(process),
             // What it was connected to is gone; the keys are the same.
             client: state.client.take(),
         };

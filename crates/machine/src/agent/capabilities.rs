@@ -6,8 +6,11 @@ use rustix::thread::{
 };
 
 /// Load kernel modules, touch raw memory and ports, reboot the host, set its
-/// clock, read its log, change its security policy.
-const DANGEROUS: [CapabilitySet; 7] = [
+/// clock, read its log, change its security policy; open files by handle, which
+/// reaches every file of a file system of which one folder is shown, and so
+/// the keys of the host.
+const DANGEROUS: [CapabilitySet; 8] = [
+    CapabilitySet::DAC_READ_SEARCH,
     CapabilitySet::SYS_MODULE,
     CapabilitySet::SYS_RAWIO,
     CapabilitySet::SYS_BOOT,

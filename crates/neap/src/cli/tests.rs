@@ -121,3 +121,34 @@ fn a_command_is_needed() {
     assert_eq!(error.exit_code(), 2);
     assert!(parse("neap cluster").is_err());
 }
+
+#[test]
+fn what_is_no_label_reaches_no_url_and_no_file() {
+    for name in [
+        "",
+        "..",
+        "a/b",
+        "ci?x",
+        "a b",
+        "-a",
+        "a-",
+        "A",
+        "\u{1b}[2J",
+        "a\n",
+    ] {
+        for line in [
+            ["neap", "cluster", "create", "--", name],
+            ["neap", "cluster", "delete", "--", name],
+            ["neap", "machine", "get", "--", name],
+            ["neap", "cluster", "list", "-n", name],
+            ["neap", "machine", "list", "--cluster", name],
+            ["neap", "credential", "--hub", "-n", name],
+        ] {
+            assert!(Cli::try_parse_from(line).is_err(), "{line:?}");
+        }
+    }
+    assert!(parse("neap cluster get ci-2").is_ok());
+    let longest = "x".repeat(LABEL_MAX);
+    assert!(parse(&format!("neap cluster get {longest}")).is_ok());
+    assert!(parse(&format!("neap cluster get {longest}x")).is_err());
+}

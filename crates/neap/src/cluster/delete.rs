@@ -33,6 +33,7 @@ pub(crate) async fn delete(global: &Global, shown: Shown, args: &DeleteArgs) -> 
         confirm(&format!(
             "Delete cluster {account}/{name} and all that is in it, {machines} machines included?"
         ))
+        .await
         .with_context(doing)?;
     }
     delete_cluster(&hub, &cluster).await.with_context(doing)?;
@@ -104,21 +105,27 @@ async fn wait_gone(
     }
 }
 
-/// Asks on the terminal; without one the answer is no.
-pub(crate) fn confirm(question: &str) -> Result<(), Problem> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
+/// Asks on the terminal; without one the answer is no. The answer is read on a
+/// thread of its own, which ends with the program: a Ctrl-C is heard meanwhile.
+pub(crate) async fn confirm(question: &str) -> Result<(), Problem> {
+    if !std::io::stdin().is_terminal() {
         return Err(Problem::NotConfirmed);
     }
     let mut stderr = std::io::stderr().lock();
     let _ = write!(stderr, "{} [y/N] ", escape(question));
     let _ = stderr.flush();
     drop(stderr);
-    let mut answer = String::new();
-    if stdin.lock().read_line(&mut answer).unwrap_or(0) == 0 {
-        note("");
-    }
-    if is_yes(&answer) {
+    let (said, answer) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        if read.unwrap_or(0) == 0 {
+            note("");
+        }
+        // Nobody waits for it after a Ctrl-C.
+        let _ = said.send(answer);
+    });
+    if is_yes(&answer.await.unwrap_or_default()) {
         Ok(())
     } else {
         Err(Problem::Declined)

@@ -3,9 +3,9 @@
 use crate::problem::Problem;
 use anyhow::Context as _;
 use camino::Utf8Path;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 
 /// The data folder, held until this is dropped or the process ends.
 #[derive(Debug)]
@@ -14,14 +14,19 @@ pub(crate) struct DataLock {
 }
 
 impl DataLock {
-    /// Makes the folder if need be and takes it, or says who has it.
+    /// Makes the folder if need be and takes it, for its owner alone, or says
+    /// who has it.
     pub(crate) fn take(data_dir: &Utf8Path) -> anyhow::Result<Self> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(data_dir)
             .with_context(|| format!("failed to make the data folder {data_dir}"))?;
-        Self::take_existing(data_dir)
+        let lock = Self::take_existing(data_dir)?;
+        // One that was made by hand before is open to everybody as a rule.
+        std::fs::set_permissions(data_dir, Permissions::from_mode(0o700))
+            .with_context(|| format!("failed to close the data folder {data_dir} to others"))?;
+        Ok(lock)
     }
 
     /// Takes a folder that exists.
@@ -65,7 +70,6 @@ impl DataLock {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn a_second_holder_is_refused_and_told_the_pid_of_the_first() {
@@ -85,6 +89,8 @@ mod tests {
     fn the_folder_is_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(folder.path()).unwrap().join("a/b");
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         let _lock = DataLock::take(&path).unwrap();
         let mode = |path: &Utf8Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o700);

@@ -1,6 +1,7 @@
 //! Removes all that one installation has on this host, and proves that it is
 //! gone. It needs no API and no record: it goes by what is there.
 
+use super::contents;
 use super::lock::DataLock;
 use super::scope::{NAMESPACES, Scope, neap_cgroups};
 use super::traces::{Traces, named_namespaces, owned_mounts, owned_processes, process, tree};
@@ -28,19 +29,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub async fn purge(scope: &mut Scope) -> anyhow::Result<Traces> {
     let data_dir = scope.data_dir().to_owned();
     scope.refresh();
-    if !data_dir.exists() {
+    if !data_dir.exists() || contents::is_empty(&data_dir)? {
+        // Nothing in it says whose an empty folder is: it stays.
         return remove_all(scope)
             .await
             .with_context(|| format!("failed to remove what {data_dir} has on this host"));
     }
-    let empty = data_dir
-        .read_dir_utf8()
-        .with_context(|| format!("failed to read {data_dir}"))?
-        .next()
-        .is_none();
-    if scope.id().is_none() && !empty && !holds_only_beginnings(&data_dir) {
-        return Err(Problem::NotAnInstallation { path: data_dir }.into());
-    }
+    contents::check(&data_dir)?;
     let lock = DataLock::take_existing(&data_dir)?;
     let found = remove_all(scope)
         .await
@@ -199,7 +194,7 @@ fn remove_files(data_dir: &Utf8Path) -> anyhow::Result<()> {
         .with_context(|| format!("failed to read {data_dir}"))?;
     for entry in entries {
         let entry = entry.with_context(|| format!("failed to read {data_dir}"))?;
-        if matches!(entry.file_name(), "installation" | "lock") {
+        if matches!(entry.file_name(), "installation" | "lock") || !contents::is_of_neap(&entry) {
             continue;
         }
         let is_folder = entry
@@ -216,16 +211,18 @@ fn remove_files(data_dir: &Utf8Path) -> anyhow::Result<()> {
     for last in ["installation", "lock"] {
         remove_file(&data_dir.join(last))?;
     }
-    std::fs::remove_dir(data_dir).with_context(|| format!("failed to remove the folder {data_dir}"))
-}
-
-/// A `serve` that ended before it had an identity leaves no more than this.
-fn holds_only_beginnings(data_dir: &Utf8Path) -> bool {
-    data_dir.read_dir_utf8().is_ok_and(|entries| {
-        entries
-            .filter_map(Result::ok)
-            .all(|entry| matches!(entry.file_name(), "lock" | "installation.new"))
-    })
+    match std::fs::remove_dir(data_dir) {
+        // A file system of its own is mounted there, and that is not ours.
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::ResourceBusy | std::io::ErrorKind::DirectoryNotEmpty
+            ) && contents::is_empty(data_dir)? =>
+        {
+            Ok(())
+        }
+        removed => removed.with_context(|| format!("failed to remove the folder {data_dir}")),
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +255,25 @@ mod tests {
             "{error:#}"
         );
         assert!(path.join("precious.txt").exists());
+    }
+
+    #[tokio::test]
+    async fn what_somebody_else_put_into_the_folder_is_not_removed_with_it() {
+        let (_keep, path) = folder_with(&["installation", "hub/db", "backup.tar"]);
+        let error = purge(&mut Scope::read(&path)).await.unwrap_err();
+        match error.downcast_ref() {
+            Some(Problem::ForeignFiles { what, .. }) => assert_eq!(what, "backup.tar"),
+            other => panic!("{other:?}"),
+        }
+        assert!(path.join("backup.tar").exists());
+        assert!(path.join("hub/db").exists());
+    }
+
+    #[tokio::test]
+    async fn an_empty_folder_is_nobodys_and_stays() {
+        let (_keep, path) = folder_with(&[]);
+        assert!(purge(&mut Scope::read(&path)).await.unwrap().is_empty());
+        assert!(path.exists());
     }
 
     #[tokio::test]

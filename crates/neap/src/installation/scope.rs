@@ -149,6 +149,12 @@ impl Scope {
             .is_some_and(|rest| self.shorts.contains(rest))
     }
 
+    /// Whether a mount point is ours: what is mounted on the data folder
+    /// itself is the file system that it was given.
+    pub(crate) fn owns_mount(&self, path: &str) -> bool {
+        self.owns_path(path) && Utf8Path::new(path) != self.data_dir
+    }
+
     /// Whether a path is the data folder or lies in it.
     pub(crate) fn owns_path(&self, path: &str) -> bool {
         Utf8Path::new(path).starts_with(&self.data_dir)
@@ -311,6 +317,13 @@ mod tests {
             )
         );
         assert!(!scope.owns_path(whole.data_dir().join("clusters").join(OTHER).as_str()));
+    }
+
+    #[test]
+    fn the_file_system_of_the_data_folder_is_not_ours() {
+        let scope = scope_with(ID, &[]);
+        assert!(!scope.owns_mount(scope.data_dir().as_str()));
+        assert!(scope.owns_mount(scope.data_dir().join("clusters/x").as_str()));
     }
 
     #[test]

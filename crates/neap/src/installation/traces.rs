@@ -1,6 +1,7 @@
 //! What neap has on this host: processes, network namespaces, mounts,
 //! interfaces, cgroups, files. Only reads.
 
+use super::contents;
 use super::scope::{NAMESPACE_PREFIX, NAMESPACES, Scope, folders, neap_cgroups};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
@@ -60,7 +61,8 @@ impl Traces {
     /// What one installation has, its folder included.
     pub fn of(scope: &Scope) -> Self {
         let mut files = BTreeSet::new();
-        if scope.data_dir().exists() {
+        // An empty folder may be anybody's, and may be a mount point.
+        if !contents::is_empty(scope.data_dir()).unwrap_or(!scope.data_dir().exists()) {
             files.insert(scope.data_dir().to_string());
         }
         Self {
@@ -306,7 +308,7 @@ pub(crate) fn owned_mounts(scope: &Scope) -> Vec<String> {
         .into_iter()
         .filter(|point| {
             let of_namespace = Utf8Path::new(point).strip_prefix(namespaces).ok();
-            scope.owns_path(point)
+            scope.owns_mount(point)
                 || of_namespace.is_some_and(|name| scope.owns_namespace(name.as_str()))
         })
         .collect();

@@ -61,7 +61,7 @@ fn starter(dir: &Utf8Path) -> ExitCode {
 }
 
 fn run_tests(filter: Option<&String>) -> ExitCode {
-    let tests: [Test; 19] = tests![
+    let tests: [Test; 20] = tests![
         starting::records_the_exit_code,
         starting::names_the_step_and_the_reason_of_a_failure,
         starting::gives_the_child_exactly_its_environment_and_descriptors,
@@ -76,6 +76,7 @@ fn run_tests(filter: Option<&String>) -> ExitCode {
         stopping::stop_asks_first,
         stopping::stop_kills_what_does_not_heed_and_all_it_started,
         stopping::a_child_dies_with_its_shim,
+        stopping::a_shim_that_hangs_is_no_way_to_live_on,
         stopping::a_signal_to_the_shim_reaches_the_child,
         isolating::the_first_process_of_a_namespace_takes_its_tree_along,
         isolating::has_the_namespaces_it_was_given,

@@ -50,6 +50,31 @@ pub(crate) async fn a_child_dies_with_its_shim() {
     }
 }
 
+pub(crate) async fn a_shim_that_hangs_is_no_way_to_live_on() {
+    let place = Place::new();
+    let child = place
+        .start(&place.shell("echo ready; sleep infinity"))
+        .await
+        .unwrap();
+    place.logged("ready").await;
+    kill(child.shim().pid, Signal::STOP);
+    let stopped = child.stop(Duration::ZERO).await.unwrap();
+    assert_eq!(stopped, Exit::Unknown);
+    assert!(!child.is_running());
+    assert!(place.adopt().is_none());
+
+    // Also where it is only looked at, by one who comes later.
+    let child = place
+        .start(&place.spec(&["/bin/sleep", "infinity"]))
+        .await
+        .unwrap();
+    kill(child.shim().pid, Signal::STOP);
+    kill(child.pid(), Signal::KILL);
+    let later = place.adopt().unwrap();
+    until("the end of the shim", || !later.is_running()).await;
+    assert!(place.adopt().is_none());
+}
+
 pub(crate) async fn a_signal_to_the_shim_reaches_the_child() {
     let place = Place::new();
     let script = "trap 'echo hup' HUP; trap 'exit 4' TERM; echo ready; \

@@ -142,3 +142,35 @@ async fn a_taken_address_is_named_in_the_error() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn whoever_fills_the_places_with_silence_keeps_nobody_out() {
+    let door = open(Nowhere).await;
+    let mut silent = Vec::new();
+    for _ in 0..=UNKNOWN_CLIENTS {
+        silent.push(TcpStream::connect(door.address).await.unwrap());
+    }
+    let hello = hello("ci.team.clusters.neap.internal");
+    let asked = answer(door.address, &hello);
+    let asked = tokio::time::timeout(HELLO_DEADLINE / 2, asked).await;
+    assert_eq!(asked.unwrap(), ALERT_INTERNAL_ERROR);
+    // The one that was silent for the longest had to go.
+    let mut first = silent.remove(0);
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(HELLO_DEADLINE / 2, first.read_to_end(&mut bytes)).await;
+    assert_eq!(read.unwrap().unwrap(), 0);
+}
+
+#[test]
+fn streams_leave_descriptors_to_neap_itself() {
+    for (files, streams) in [
+        (None, STREAMS),
+        (Some(u64::MAX), STREAMS),
+        (Some(16_384), STREAMS),
+        (Some(1024), 256),
+        (Some(64), 16),
+        (Some(0), 0),
+    ] {
+        assert_eq!(streams_within(files), streams, "{files:?}");
+    }
+}
