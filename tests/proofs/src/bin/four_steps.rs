@@ -13,7 +13,7 @@ fn main() -> ExitCode {
 async fn steps(proof: &mut Proof) -> Result<()> {
     proof.step("a cluster is Ready with no node");
     proof
-        .neap(&["cluster", "create", "tide", "--hold", "5s"])
+        .neap(&["cluster", "create", "tide", "--hold", "3s"])
         .await?;
     proof.is_ready_at_zero("default", "tide").await?;
     let steady = Steady::begin(&proof.installation.hub().await?, "default", "tide").await?;
@@ -34,7 +34,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
 
     proof.step("a pod brings the node tide-node1 and runs on it");
     let tenant = proof.installation.tenant("default", "tide").await?;
-    proof.give(&tenant, &[pod("work", "sleep 3")]).await?;
+    proof.give(&tenant, &[pod("work", "sleep 1")]).await?;
     let nodes = proof.until_running(&tenant, &["work"]).await?;
     if nodes != BTreeSet::from(["tide-node1".to_owned()]) {
         bail!("the pod runs on {nodes:?}");

@@ -38,7 +38,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
     proof.step("neap is killed while two nodes come");
     let tenant = proof.installation.tenant("default", "wreck").await?;
     proof
-        .give(&tenant, &[pod("one", "sleep 12"), pod("two", "sleep 12")])
+        .give(&tenant, &[pod("one", "sleep 9"), pod("two", "sleep 9")])
         .await?;
     let made = until("two Machine records", DEADLINE, async || {
         let machines = uids(&proof.machines("default", "wreck").await?);

@@ -20,7 +20,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
         "--pods-per-node",
         "1",
         "--hold",
-        "3s",
+        "2s",
     ];
     proof.neap(&create).await?;
     let at_first = host_traces(proof);
@@ -38,7 +38,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
 async fn three_and_zero(proof: &Proof, round: u32) -> Result<()> {
     let tenant = proof.installation.tenant("default", "surf").await?;
     let names: Vec<String> = (1..=3).map(|n| format!("round{round}-{n}")).collect();
-    let pods: Vec<_> = names.iter().map(|name| pod(name, "sleep 8")).collect();
+    let pods: Vec<_> = names.iter().map(|name| pod(name, "sleep 5")).collect();
     proof.give(&tenant, &pods).await?;
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let nodes = proof.until_running(&tenant, &names).await?;

@@ -63,14 +63,9 @@ async fn cost<const N: usize>(groups: [&Group; N]) -> Result<[Cost; N]> {
     costs.try_into().ok().context("as many costs as groups")
 }
 
-/// Pids of processes whose line `pid command` holds a word.
-fn pids(lines: &BTreeSet<String>, word: &str) -> BTreeSet<i32> {
-    let pid = |line: &String| line.split(' ').next().and_then(|pid| pid.parse().ok());
-    lines
-        .iter()
-        .filter(|line| line.contains(word))
-        .filter_map(pid)
-        .collect()
+/// Of a line `pid command`.
+fn pid_of(line: &str) -> Option<i32> {
+    line.split(' ').next()?.parse().ok()
 }
 
 pub(super) async fn measure(
@@ -84,13 +79,19 @@ pub(super) async fn measure(
         .and_then(|pid| i32::try_from(pid).ok())
         .context("serve runs")?;
     let neap = Group(BTreeSet::from([serve]));
-    let control_planes = |before: &BTreeSet<i32>| {
-        let now = pids(&installation.traces().processes, "hyperkube control-plane");
-        Group(now.difference(before).copied().collect())
+    let processes = |words: &str| {
+        let is_meant = |line: &&String| {
+            line.contains(words) && line.contains(installation.data_dir().as_str())
+        };
+        let all = installation.traces().processes;
+        all.iter()
+            .filter(is_meant)
+            .filter_map(|line| pid_of(line))
+            .collect::<BTreeSet<i32>>()
     };
-    let hub = control_planes(&BTreeSet::new());
+    let hub = Group(processes("hyperkube control-plane"));
     let tenant = Tenant::create(installation, "idle", json!({"hold": "1s"})).await?;
-    let control_plane = control_planes(&hub.0);
+    let control_plane = Group(&processes("hyperkube control-plane") - &hub.0);
     tokio::time::sleep(SETTLE).await;
     let [of_neap, of_hub, of_tenant] = cost([&neap, &hub, &control_plane]).await?;
     figures.neap_memory.add(of_neap.memory);
@@ -109,20 +110,20 @@ pub(super) async fn measure(
     further.delete().await?;
 
     progress.note("idle: a node");
-    let before = installation.traces().processes;
+    let uid = tenant.uid().await?;
+    let before = installation.traces_of(&uid, []).processes;
     tenant.keep_nodes(1).await?;
     tenant.node_ready(&tenant.node(1)).await?;
     tokio::time::sleep(SETTLE).await;
     // The programs of the node; it has no pods.
-    let node = Group(pids(
-        &installation
-            .traces()
-            .processes
+    let machine = tenant.machine_uid(&tenant.node(1)).await?;
+    let with_node = installation.traces_of(&uid, [machine.as_str()]).processes;
+    let node = Group(
+        with_node
             .difference(&before)
-            .cloned()
+            .filter_map(|line| pid_of(line))
             .collect(),
-        "",
-    ));
+    );
     let [of_node] = cost([&node]).await?;
     figures.node_memory.add(of_node.memory);
     figures.node_cpu.add(of_node.cpu);

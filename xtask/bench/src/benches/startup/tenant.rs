@@ -224,6 +224,14 @@ impl Tenant {
             .context("a record that was read has a UID")
     }
 
+    pub(super) async fn machine_uid(&self, node: &str) -> Result<String> {
+        let machine = self.machines.get(node).await?;
+        machine
+            .metadata
+            .uid
+            .context("a record that was read has a UID")
+    }
+
     pub(super) async fn delete(self) -> Result<()> {
         let uid = self.uid().await?;
         self.clusters
