@@ -261,10 +261,16 @@ impl Installation {
         self.start_serve().await
     }
 
-    /// All that is of any neap on this host, for a comparison; with the files
-    /// of this installation.
-    pub fn traces(&self) -> Traces {
-        Traces::take(&self.data_dir)
+    /// Which names on the host are this installation's, as far as is known by
+    /// now.
+    pub fn scope(&mut self) -> Scope {
+        self.scope.refresh();
+        self.scope.clone()
+    }
+
+    /// What it has on the host, for a comparison.
+    pub fn traces(&mut self) -> Traces {
+        Traces::take(&self.scope())
     }
 
     /// What there is of one Cluster and its machines, by their UIDs, though

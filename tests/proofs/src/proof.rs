@@ -51,8 +51,8 @@ async fn run(steps: impl AsyncFnOnce(&mut Proof) -> Result<()>) -> Result<()> {
         data: None,
         keep: false,
     };
-    let installation = Installation::prepare(options)?;
-    let before = Traces::take(installation.data_dir());
+    let mut installation = Installation::prepare(options)?;
+    let before = installation.traces();
     let mut proof = Proof {
         installation,
         program,
@@ -84,13 +84,13 @@ impl Proof {
         say(text);
     }
 
-    async fn finish(self) -> Result<()> {
-        let data = self.installation.data_dir().to_owned();
+    async fn finish(mut self) -> Result<()> {
+        let scope = self.installation.scope();
         self.installation
             .purge()
             .await
             .context("failed to remove the installation")?;
-        let left = Traces::take(&data).difference(&self.before);
+        let left = Traces::take(&scope).difference(&self.before);
         if left.is_empty() {
             Ok(())
         } else {
@@ -260,14 +260,11 @@ impl Proof {
 
     /// Processes of this installation whose command holds these words, as
     /// `pid command`.
-    pub fn processes(&self, words: &str) -> BTreeSet<String> {
-        let data = self.installation.data_dir().as_str();
-        let is_meant = |process: &String| process.contains(words) && process.contains(data);
-        self.installation
-            .traces()
-            .processes
+    pub fn processes(&mut self, words: &str) -> BTreeSet<String> {
+        let processes = self.installation.traces().processes;
+        processes
             .into_iter()
-            .filter(is_meant)
+            .filter(|process| process.contains(words))
             .collect()
     }
 

@@ -50,3 +50,33 @@ pub(crate) fn drop_dangerous() -> Result<(), DropCapabilityError> {
     };
     rustix::thread::set_capabilities(None, narrowed).map_err(|source| failed(all, source))
 }
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use rustix::thread::capability_is_in_bounding_set;
+
+    #[test]
+    fn nothing_started_later_can_have_what_reaches_the_host() {
+        // Both sets belong to the thread; to narrow them needs root.
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let narrowed = std::thread::spawn(|| {
+            drop_dangerous().unwrap();
+            let bounded = |capability| capability_is_in_bounding_set(capability).unwrap();
+            for capability in [
+                CapabilitySet::DAC_READ_SEARCH,
+                CapabilitySet::SYS_MODULE,
+                CapabilitySet::SYS_RAWIO,
+            ] {
+                assert!(!bounded(capability), "{capability:?}");
+                assert!(!capabilities(None).unwrap().permitted.contains(capability));
+            }
+            // What containers are made with stays.
+            assert!(bounded(CapabilitySet::SYS_ADMIN));
+        });
+        narrowed.join().unwrap();
+    }
+}

@@ -2,7 +2,7 @@
 //! interfaces, cgroups, files. Only reads.
 
 use super::contents;
-use super::scope::{NAMESPACE_PREFIX, NAMESPACES, Scope, folders, neap_cgroups};
+use super::scope::{NAMESPACE_PREFIX, NAMESPACES, Scope, folders};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,34 +27,32 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// All that any neap has on this host, all mounts and interfaces of the
-    /// host, and the files of one data folder: for a comparison of before and
-    /// after. The hub's own files are left out, its store comes and goes.
-    pub fn take(data_dir: &Utf8Path) -> Self {
+    /// For a comparison of before and after: what one installation has, with
+    /// the files inside its folder (the hub's left out, its store comes and
+    /// goes), and all mounts and interfaces of the host but those of other
+    /// installations.
+    pub fn take(scope: &Scope) -> Self {
         let mut files = BTreeSet::new();
-        walk(data_dir, &mut |path| {
-            let inside = path.strip_prefix(data_dir).unwrap_or(path);
+        walk(scope.data_dir(), &mut |path| {
+            let inside = path.strip_prefix(scope.data_dir()).unwrap_or(path);
             if !inside.starts_with("hub") {
                 files.insert(inside.to_string());
             }
         });
+        let is_others = |mount: &String| {
+            let name = Utf8Path::new(mount).strip_prefix(NAMESPACES);
+            name.is_ok_and(|name| {
+                name.as_str().starts_with(NAMESPACE_PREFIX) && !scope.owns_namespace(name.as_str())
+            })
+        };
         Self {
-            processes: processes()
-                .filter(Process::is_of_neap)
-                .map(|process| process.shown())
-                .collect(),
-            namespaces: named_namespaces()
+            mounts: mount_points()
                 .into_iter()
-                .filter(|name| name.starts_with(NAMESPACE_PREFIX))
+                .filter(|mount| !is_others(mount))
                 .collect(),
-            mounts: mount_points().into_iter().collect(),
             interfaces: interfaces().into_iter().collect(),
-            cgroups: neap_cgroups()
-                .iter()
-                .flat_map(|root| tree(root))
-                .map(String::from)
-                .collect(),
             files,
+            ..Self::of_host(scope)
         }
     }
 
@@ -180,15 +178,6 @@ impl Process {
             command.truncate(cut);
         }
         format!("{} {command}", self.pid)
-    }
-
-    fn is_of_neap(&self) -> bool {
-        self.namespace.is_some()
-            || self
-                .cgroups
-                .iter()
-                .any(|path| path.split('/').any(|part| part == "neap"))
-            || self.folder().is_some()
     }
 
     /// The folder that a shim or a node agent works for, by its command line.
@@ -459,7 +448,7 @@ mod tests {
         std::fs::create_dir_all(root.join("hub/store")).unwrap();
         std::fs::create_dir_all(root.join("clusters/x")).unwrap();
         std::fs::write(root.join("clusters/x/record.json"), "{}").unwrap();
-        let files: Vec<String> = Traces::take(root).files.into_iter().collect();
+        let files: Vec<String> = Traces::take(&Scope::read(root)).files.into_iter().collect();
         assert_eq!(files, ["clusters", "clusters/x", "clusters/x/record.json"]);
     }
 }

@@ -132,7 +132,7 @@ fn uids(machines: &[Machine]) -> BTreeMap<String, String> {
 }
 
 /// `pid command` of each control plane: the same after a restart of neap.
-fn control_plane_processes(proof: &Proof) -> Vec<String> {
+fn control_plane_processes(proof: &mut Proof) -> Vec<String> {
     proof
         .processes("hyperkube control-plane")
         .into_iter()

@@ -53,7 +53,7 @@ async fn three_and_zero(proof: &Proof, round: u32) -> Result<()> {
 }
 
 /// Without files: logs and the store grow.
-fn host_traces(proof: &Proof) -> Traces {
+fn host_traces(proof: &mut Proof) -> Traces {
     Traces {
         files: std::collections::BTreeSet::new(),
         ..proof.installation.traces()

@@ -5,6 +5,7 @@
 use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::Api;
+use neap::installation::Traces;
 use neap_proofs::{Proof, Steady, pod, prove, running_pods};
 use std::process::ExitCode;
 
@@ -46,6 +47,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
     }
 
     proof.step("one is deleted at work: nothing of it is left, the other works on");
+    let scope = proof.installation.scope();
     let steady = Steady::begin(&proof.installation.hub().await?, "blue", "twin").await?;
     proof
         .neap(&["-n", "red", "cluster", "delete", "twin", "--yes"])
@@ -57,7 +59,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
     proof
         .neap(&["-n", "blue", "cluster", "delete", "twin", "--yes"])
         .await?;
-    let left = proof.installation.traces().difference(&before);
+    let left = Traces::take(&scope).difference(&before);
     if !left.is_empty() {
         bail!("after both were deleted there is still {}", left.summary());
     }

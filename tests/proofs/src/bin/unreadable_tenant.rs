@@ -114,7 +114,7 @@ async fn readable(proof: &Proof) -> Result<Option<bool>> {
         .map(|one| one.status == "True"))
 }
 
-fn control_planes(proof: &Proof) -> Vec<Pid> {
+fn control_planes(proof: &mut Proof) -> Vec<Pid> {
     proof
         .processes("hyperkube control-plane")
         .iter()

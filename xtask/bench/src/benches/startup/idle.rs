@@ -2,7 +2,7 @@
 //! share) and CPU over a window.
 
 use anyhow::{Context as _, Result};
-use neap::installation::Installation;
+use neap::installation::{Installation, Scope, Traces};
 use neap_process::usage::observe_process;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -80,12 +80,9 @@ pub(super) async fn measure(
         .context("serve runs")?;
     let neap = Group(BTreeSet::from([serve]));
     let processes = |words: &str| {
-        let is_meant = |line: &&String| {
-            line.contains(words) && line.contains(installation.data_dir().as_str())
-        };
-        let all = installation.traces().processes;
+        let all = Traces::take(&Scope::read(installation.data_dir())).processes;
         all.iter()
-            .filter(is_meant)
+            .filter(|line| line.contains(words))
             .filter_map(|line| pid_of(line))
             .collect::<BTreeSet<i32>>()
     };
