@@ -41,9 +41,7 @@ impl Traces {
         });
         let is_others = |mount: &String| {
             let name = Utf8Path::new(mount).strip_prefix(NAMESPACES);
-            name.is_ok_and(|name| {
-                name.as_str().starts_with(NAMESPACE_PREFIX) && !scope.owns_namespace(name.as_str())
-            })
+            name.is_ok_and(|name| name != "" && !scope.owns_namespace(name.as_str()))
         };
         Self {
             mounts: mount_points()
