@@ -200,6 +200,7 @@ impl LastDecision {
                 .iter()
                 .map(|action| DecidedAction::new(action, &name))
                 .collect(),
+            next: decision.next,
         }
     }
 }

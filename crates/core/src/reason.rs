@@ -111,6 +111,22 @@ pub enum Reason {
         /// Nodes wanted.
         target: u32,
     },
+    /// Nodes are on their way: what pods that wait are told meanwhile.
+    NodesComing {
+        /// Machines whose Node has not joined.
+        coming: u32,
+        /// Machines that count.
+        counted: u32,
+    },
+    /// One more leaves only when as many as are wanted have joined.
+    AwaitingJoin {
+        /// Machines whose Node has joined.
+        joined: u32,
+        /// Machines that count.
+        counted: u32,
+        /// Machines wanted.
+        target: u32,
+    },
     /// Nothing: more nodes than wanted, and each of them works or is young.
     NoIdleNode {
         /// Machines that count.
@@ -298,6 +314,8 @@ impl Reason {
             Self::AwaitingIdleHold { .. } => "AwaitingIdleHold",
             Self::AwaitingReleaseHold { .. } => "AwaitingReleaseHold",
             Self::NoIdleNode { .. } => "NoIdleNode",
+            Self::NodesComing { .. } => "NodesComing",
+            Self::AwaitingJoin { .. } => "AwaitingJoin",
             Self::ForeignRecord { .. } => "ForeignRecord",
             Self::ScaleUp { .. } => "ScaleUp",
             Self::WorkCameBack { .. } => "WorkCameBack",
@@ -327,7 +345,9 @@ impl Reason {
     /// The event that a pod without a node is told, if this concerns it.
     pub fn waiting_pod_event(&self) -> Option<&'static str> {
         match self {
-            Self::ScaleUp { .. } | Self::WorkCameBack { .. } => Some(event::TRIGGERED_SCALE_UP),
+            Self::ScaleUp { .. } | Self::WorkCameBack { .. } | Self::NodesComing { .. } => {
+                Some(event::TRIGGERED_SCALE_UP)
+            }
             Self::MaxNodesReached { .. }
             | Self::PlacesTaken { .. }
             | Self::OrdinalsTaken { .. }

@@ -3,6 +3,7 @@
 
 use crate::demand::intent;
 use crate::ids::MachineName;
+use crate::machine::MachinePhase;
 use crate::observation::Observation;
 use crate::reason::Reason;
 use jiff::{SignedDuration, Timestamp};
@@ -168,6 +169,26 @@ pub fn decide(
     policy: &Policy,
 ) -> Decision {
     Pass::new(observation, state, now, policy).decide()
+}
+
+/// What the pods that wait are told: the reason, with an event of theirs. A
+/// limit is told them only once nothing more is on its way.
+pub fn told_to_waiting_pods(decision: &Decision, observation: &Observation) -> Option<Reason> {
+    let makes = |action: &Action| matches!(action, Action::Provision { .. });
+    let coming = observation
+        .machines
+        .iter()
+        .filter(|machine| machine.phase == MachinePhase::Pending && leaving::counts(machine))
+        .count();
+    let reason = if coming > 0 && !decision.actions.iter().any(makes) {
+        Reason::NodesComing {
+            coming: u32::try_from(coming).unwrap_or(u32::MAX),
+            counted: decision.counted,
+        }
+    } else {
+        decision.reason.clone()
+    };
+    reason.waiting_pod_event().is_some().then_some(reason)
 }
 
 fn number<T>(things: &[T]) -> u32 {

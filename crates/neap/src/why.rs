@@ -61,14 +61,14 @@ pub(crate) async fn why_cluster(global: &Global, name: &str) -> anyhow::Result<(
     let machines = list_machines(&hub, Some(account), Some(name))
         .await
         .with_context(doing)?;
-    let explanation = explain(&cluster, &machines);
+    let explanation = explain(&cluster, &machines, now());
     match global.output {
         Format::Json | Format::Yaml => print(&encode(&explanation, global.output)?),
         Format::Table | Format::Wide | Format::Name => print(&sentences(&explanation, now())),
     }
 }
 
-fn explain(cluster: &Cluster, machines: &[Machine]) -> Explanation {
+fn explain(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Explanation {
     let not_ready = ready_condition(cluster)
         .filter(|condition| condition.status != "True")
         .map(|condition| format!("{}: {}", condition.reason, condition.message));
@@ -92,12 +92,12 @@ fn explain(cluster: &Cluster, machines: &[Machine]) -> Explanation {
                     .and_then(|status| status.message.clone()),
             })
             .collect(),
-        next: next(cluster, machines),
+        next: next(cluster, machines, now),
     }
 }
 
 /// What time alone changes, the soonest first.
-fn next(cluster: &Cluster, machines: &[Machine]) -> Vec<Next> {
+fn next(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Vec<Next> {
     let Some(status) = &cluster.status else {
         return vec![Next {
             at: None,
@@ -136,7 +136,7 @@ fn next(cluster: &Cluster, machines: &[Machine]) -> Vec<Next> {
     ] {
         if let Some(failures) = failures
             .as_ref()
-            .filter(|failures| failures.failures > 0 && failures.retry_at.is_some())
+            .filter(|failures| failures.retry_at.is_some_and(|at| at > now))
         {
             let after = failures
                 .message
@@ -167,6 +167,13 @@ fn next(cluster: &Cluster, machines: &[Machine]) -> Vec<Next> {
             MachinePhase::Running => continue,
         };
         next.push(Next { at: deadline, what });
+    }
+    let decided = status.last_decision.as_ref().and_then(|last| last.next);
+    if let Some(at) = decided.filter(|at| next.iter().all(|next| next.at != Some(*at))) {
+        next.push(Next {
+            at: Some(at),
+            what: "it is decided again, for time alone changes that".into(),
+        });
     }
     next.sort_by_key(|next| (next.at.is_none(), next.at));
     next

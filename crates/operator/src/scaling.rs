@@ -391,6 +391,7 @@ impl ScalingLoop {
         match outcome.milestone {
             Some(Milestone::Joined) => self.status.provisioned(now),
             Some(Milestone::Removing(reason)) => {
+                tracing::warn!(cluster = %self.actor.id, machine = %ended.machine, why = %reason, "a machine is removed");
                 if reason.is_provisioning_failure() {
                     self.status.provisioning_failed(reason.to_string(), now);
                 }
@@ -419,8 +420,10 @@ impl ScalingLoop {
     }
 
     /// Tells the pods that wait what is done for them, or why nothing is.
-    fn tell_waiting_pods(&mut self, reason: &Reason) {
-        let Some(event) = reason.waiting_pod_event() else {
+    fn tell_waiting_pods(&mut self, reason: Option<Reason>) {
+        let Some((reason, event)) =
+            reason.and_then(|reason| reason.waiting_pod_event().map(|event| (reason, event)))
+        else {
             return;
         };
         for pod in self.pod_events.choose(self.tenant.waiting(), event) {

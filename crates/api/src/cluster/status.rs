@@ -118,6 +118,11 @@ pub struct LastDecision {
     /// What was done. Empty: nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<DecidedAction>,
+
+    /// When time alone changes the decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Time>")]
+    pub next: Option<Timestamp>,
 }
 
 /// One thing that a decision does.

@@ -76,7 +76,7 @@ impl fmt::Display for Reason {
             ),
             Self::BackingOff { missing, retry_at } => write!(
                 f,
-                "{} {} missing, but making machines failed; the next try is at {retry_at}.",
+                "{} {} missing, but making machines failed; the next try is at {retry_at:.0}.",
                 nodes(*missing),
                 verb(*missing, "is", "are")
             ),
@@ -86,7 +86,7 @@ impl fmt::Display for Reason {
                 leaving,
             } => write!(
                 f,
-                "There has been no work since {since}; {} {} at {until}, when the hold is over.",
+                "There has been no work since {since:.0}; {} {} at {until:.0}, when the hold is over.",
                 nodes(*leaving),
                 verb(*leaving, "leaves", "leave")
             ),
@@ -97,7 +97,7 @@ impl fmt::Display for Reason {
                 target,
             } => write!(
                 f,
-                "{} {} there and {target} wanted; {machine} is idle and leaves at {until}, when its hold is over.",
+                "{} {} there and {target} wanted; {machine} is idle and leaves at {until:.0}, when its hold is over.",
                 nodes(*counted),
                 verb(*counted, "is", "are")
             ),
@@ -108,7 +108,7 @@ impl fmt::Display for Reason {
                 target,
             } => write!(
                 f,
-                "{} {} there and {target} wanted; one leaves in a hold, the last at {last_release}, the next at {until}.",
+                "{} {} there and {target} wanted; one leaves in a hold, the last at {last_release:.0}, the next at {until:.0}.",
                 nodes(*counted),
                 verb(*counted, "is", "are")
             ),
@@ -117,6 +117,23 @@ impl fmt::Display for Reason {
                 "{} {} there and {target} wanted, but none is idle.",
                 nodes(*counted),
                 verb(*counted, "is", "are")
+            ),
+            Self::NodesComing { coming, counted } => write!(
+                f,
+                "{coming} of {} {} on the way.",
+                nodes(*counted),
+                verb(*coming, "is", "are")
+            ),
+            Self::AwaitingJoin {
+                joined,
+                counted,
+                target,
+            } => write!(
+                f,
+                "{} {} there and {target} wanted, but only {joined} {} joined; none leaves before more have.",
+                nodes(*counted),
+                verb(*counted, "is", "are"),
+                verb(*joined, "has", "have")
             ),
             Self::ForeignRecord { node, machine } => write!(
                 f,
@@ -169,7 +186,7 @@ impl fmt::Display for Reason {
                 target,
             } => write!(
                 f,
-                "{machine} has held no work since {since}, and {} {} there where {target} {} wanted.",
+                "{machine} has held no work since {since:.0}, and {} {} there where {target} {} wanted.",
                 nodes(*counted),
                 verb(*counted, "is", "are"),
                 verb(*target, "is", "are")
@@ -181,7 +198,7 @@ impl fmt::Display for Reason {
                 staying,
             } => write!(
                 f,
-                "There has been no work since {since}, longer than the hold of {}: {} {}, {staying} {}.",
+                "There has been no work since {since:.0}, longer than the hold of {}: {} {}, {staying} {}.",
                 format_duration(*hold),
                 nodes(*leaving),
                 verb(*leaving, "leaves", "leave"),
@@ -212,7 +229,7 @@ impl fmt::Display for Reason {
                 since,
             } => write!(
                 f,
-                "{machine} is in state {power:?}, and there has been no work since {since}, longer than the hold."
+                "{machine} is in state {power:?}, and there has been no work since {since:.0}, longer than the hold."
             ),
             Self::PlaceNeeded {
                 machine,
@@ -241,7 +258,7 @@ impl fmt::Display for Reason {
             Self::ControlPlaneStarting { since } => {
                 write!(
                     f,
-                    "The control plane was started at {since} and does not answer yet."
+                    "The control plane was started at {since:.0} and does not answer yet."
                 )
             }
             Self::ApiNotReady => write!(f, "The API answers and is not ready yet."),
@@ -257,7 +274,7 @@ impl fmt::Display for Reason {
                 retry_at,
             } => write!(
                 f,
-                "The control plane failed {}, last with: {how}; the next try is at {retry_at}.",
+                "The control plane failed {}, last with: {how}; the next try is at {retry_at:.0}.",
                 Many(*failures, "time")
             ),
             Self::ControlPlaneReady => write!(f, "The API answers and takes pods."),

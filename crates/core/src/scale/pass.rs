@@ -44,6 +44,12 @@ impl Census<'_> {
     pub(super) fn counted(&self) -> u32 {
         number(&self.counted)
     }
+
+    /// Those of them whose Node has joined.
+    pub(super) fn joined(&self) -> u32 {
+        let joined: Machines<'_> = running(&self.counted).collect();
+        number(&joined)
+    }
 }
 
 /// What one rule says: what to do, why, and when time would change that.

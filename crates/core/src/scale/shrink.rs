@@ -79,6 +79,15 @@ impl<'a> Pass<'a> {
             .iter()
             .min_by_key(|(machine, ..)| self.release_order(machine));
         match (emptiest, self.release_hold()) {
+            (Some(_), None) if census.joined() <= target => {
+                let joined = census.joined();
+                let reason = Reason::AwaitingJoin {
+                    joined,
+                    counted,
+                    target,
+                };
+                Verdict::wait(reason, None)
+            }
             (Some((machine, since, _)), None) => {
                 let machine = machine.name.clone();
                 let reason = Reason::NodeIdle {

@@ -89,6 +89,21 @@ fn all() -> Vec<(Reason, &'static str)> {
             "2 nodes are there and 1 wanted, but none is idle.",
         ),
         (
+            Reason::NodesComing {
+                coming: 1,
+                counted: 3,
+            },
+            "1 of 3 nodes is on the way.",
+        ),
+        (
+            Reason::AwaitingJoin {
+                joined: 1,
+                counted: 2,
+                target: 1,
+            },
+            "2 nodes are there and 1 wanted, but only 1 has joined; none leaves before more have.",
+        ),
+        (
             Reason::ForeignRecord {
                 node: NodeName::new("web-node7"),
                 machine: MachineUid::new("u7"),

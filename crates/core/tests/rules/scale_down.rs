@@ -146,6 +146,14 @@ fn a_machine_that_has_not_joined_is_not_released_while_there_is_work() {
 }
 
 #[test]
+fn the_node_that_is_there_stays_until_the_one_that_is_wanted_has_joined() {
+    let world = World::new().min_nodes(1).machine(idle_since(0, running(1)));
+    let world = world.pods(1, baseline(bound(1))).pods(1, bound(2));
+    check(&world.clone().machine(pending(2)), &[], "AwaitingJoin");
+    check(&world.machine(running(2)), &["release 1"], "NodeIdle");
+}
+
+#[test]
 fn what_does_not_count_is_not_released() {
     let world = World::new().pods(1, bound(1)).machine(running(1));
     let stopped = powered(Power::Stopped, idle_since(0, running(2)));

@@ -28,7 +28,8 @@ fn at(text: &str) -> Timestamp {
 }
 
 fn said(cluster: &Cluster, machines: &[Machine]) -> String {
-    sentences(&explain(cluster, machines), at("2026-01-01T00:00:20Z"))
+    let now = at("2026-01-01T00:00:20Z");
+    sentences(&explain(cluster, machines, now), now)
 }
 
 #[test]
@@ -139,6 +140,7 @@ fn the_json_form_has_the_numbers() {
     let value = serde_json::to_value(explain(
         &cluster,
         &[machine(1, json!({"phase": "Running"}))],
+        at("2026-01-01T00:00:20Z"),
     ))
     .unwrap();
     assert_eq!(value.pointer("/next/0/at").unwrap(), "2026-01-01T00:00:30Z");

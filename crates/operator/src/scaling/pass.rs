@@ -12,7 +12,7 @@ use neap_api::{Cluster, Machine};
 use neap_core::ids::MachineName;
 use neap_core::observation::Observation;
 use neap_core::reason::Reason;
-use neap_core::scale::{Action, Decision, Policy, State, decide};
+use neap_core::scale::{Action, Decision, Policy, State, decide, told_to_waiting_pods};
 use neap_kube::write;
 use std::sync::Arc;
 
@@ -74,6 +74,9 @@ impl ScalingLoop {
         };
         let decision = basis.decide();
         self.next = decision.next;
+        if !decision.actions.is_empty() {
+            tracing::info!(cluster = %self.actor.id, demand = decision.demand, target = decision.target, counted = decision.counted, why = %decision.reason, "decided");
+        }
         self.status
             .decided(&decision, &cluster, self.tenant.ready_nodes(), now);
         self.remember_machines(&decision).await?;
@@ -149,7 +152,7 @@ impl ScalingLoop {
             }
         }
         if decision.actions.is_empty() {
-            self.tell_waiting_pods(&decision.reason);
+            self.tell_waiting_pods(told_to_waiting_pods(decision, &basis.observation));
             self.tell_limit(cluster, &decision.reason);
         }
         self.write_status().await
@@ -189,7 +192,7 @@ impl ScalingLoop {
             self.actor.make_record(cluster, *ordinal).await?;
         }
         self.tell_cluster(cluster, "Provision", &decision.reason);
-        self.tell_waiting_pods(&decision.reason);
+        self.tell_waiting_pods(told_to_waiting_pods(decision, &basis.observation));
         Ok(())
     }
 
