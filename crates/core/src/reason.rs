@@ -249,6 +249,13 @@ pub enum Reason {
         /// The pod.
         pod: ObjectKey,
     },
+    /// A machine has room for more pods than it was made for.
+    RoomGrown {
+        /// The machine.
+        machine: MachineName,
+        /// Pods that it has room for now.
+        pods_per_node: u32,
+    },
     /// A machine leaves: its record was deleted by its user.
     DeletedByUser {
         /// The machine.
@@ -313,6 +320,7 @@ impl Reason {
             Self::PodArrived { .. } => "PodArrived",
             Self::PodLateBound { .. } => "PodLateBound",
             Self::PodLost { .. } => "PodLost",
+            Self::RoomGrown { .. } => "RoomGrown",
             Self::DeletedByUser { .. } => "DeletedByUser",
             Self::ControlPlaneStarting { .. } => "ControlPlaneStarting",
             Self::ApiNotReady => "ApiNotReady",

@@ -12,6 +12,7 @@ mod files;
 mod groups;
 mod network;
 mod record;
+mod resize;
 mod watch;
 
 use crate::agent::control::{self, Command};
@@ -286,6 +287,12 @@ impl NodeProvider for ContainerNodes {
             .map_err(fail("start the kubelet of", machine))
     }
 
+    async fn set_max_pods(&self, machine: &MachineUid, max_pods: u32) -> Result<(), MachineError> {
+        self.resized(machine, max_pods)
+            .await
+            .map_err(fail("resize", machine))
+    }
+
     async fn delete(&self, machine: &MachineUid) -> Result<(), MachineError> {
         self.deleted(machine).await.map_err(fail("delete", machine))
     }
@@ -331,6 +338,7 @@ mod tests {
         nodes.delete(&machine).await.unwrap();
         nodes.stop_kubelet(&machine).await.unwrap();
         nodes.start_kubelet(&machine).await.unwrap_err();
+        nodes.set_max_pods(&machine, 9).await.unwrap_err();
     }
 
     #[tokio::test]

@@ -31,7 +31,7 @@ pub struct ControlPlaneError {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {operation} machine {machine}")]
 pub struct MachineError {
-    /// A verb: `create`, `observe`, `stop the kubelet of`, `delete`.
+    /// A verb: `create`, `observe`, `stop the kubelet of`, `resize`, `delete`.
     pub operation: &'static str,
     /// The machine by UID.
     pub machine: MachineUid,
@@ -209,6 +209,10 @@ pub trait NodeProvider: Send + Sync {
 
     /// Starts the kubelet again if it does not run.
     async fn start_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;
+
+    /// Gives the Node room for this many pods, unless it has room for more;
+    /// containers run on. What an earlier call began is finished.
+    async fn set_max_pods(&self, machine: &MachineUid, max_pods: u32) -> Result<(), MachineError>;
 
     /// Ends the machine and removes all that it is. Returns after the proof
     /// of absence.

@@ -255,22 +255,34 @@ fn unknown_words_are_refused() {
 }
 
 #[test]
-fn a_machine_never_changes() {
-    let old = machine("web-node3", machine_spec());
+fn a_machine_never_changes_but_in_its_room() {
+    let mut spec = machine_spec();
+    spec["provider"] = json!("container");
+    spec["class"] = json!({"cpu": "1", "memory": "1Gi"});
+    let old = machine("web-node3", spec.clone());
     assert!(refusals("Machine", &old, Some(&old)).is_empty());
     for (field, value) in [
         ("ordinal", json!(4)),
-        ("podsPerNode", json!(9)),
+        ("cluster", json!("we")),
         ("clusterUid", json!("v")),
+        ("provider", json!("microvm")),
         ("class", json!({"cpu": "2", "memory": "1Gi"})),
     ] {
-        let mut spec = machine_spec();
+        let mut spec = spec.clone();
         spec[field] = value;
         let refused = refusals("Machine", &machine("web-node3", spec), Some(&old));
         assert!(
-            refused.contains(&"the spec of a Machine cannot change".to_owned()),
+            refused
+                .contains(&"the spec of a Machine cannot change, but for podsPerNode".to_owned()),
             "{refused:?}"
         );
+    }
+    let shrinks =
+        "podsPerNode of a Machine may grow and not shrink: its node would refuse pods that run";
+    for (number, expected) in [(9, &[][..]), (250, &[]), (7, &[shrinks])] {
+        spec["podsPerNode"] = json!(number);
+        let changed = machine("web-node3", spec.clone());
+        assert_eq!(refusals("Machine", &changed, Some(&old)), expected);
     }
 }
 

@@ -237,6 +237,10 @@ impl fmt::Display for Reason {
                 "Pod {pod} was bound to {machine} after that had left, and never started."
             ),
             Self::PodLost { machine, pod } => write!(f, "Pod {pod} is lost with {machine}."),
+            Self::RoomGrown {
+                machine,
+                pods_per_node,
+            } => write!(f, "{machine} has room for {} now.", pods(*pods_per_node)),
             Self::DeletedByUser { machine } => write!(f, "{machine} was deleted by its user."),
             Self::ControlPlaneStarting { since } => {
                 write!(

@@ -205,6 +205,13 @@ fn all() -> Vec<(Reason, &'static str)> {
             "Pod ci/build is lost with web-node1.",
         ),
         (
+            Reason::RoomGrown {
+                machine: machine.clone(),
+                pods_per_node: 16,
+            },
+            "web-node1 has room for 16 pods now.",
+        ),
+        (
             Reason::DeletedByUser { machine },
             "web-node1 was deleted by its user.",
         ),

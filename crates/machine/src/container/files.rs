@@ -1,7 +1,7 @@
 //! The folder of a machine.
 
 use crate::agent::config::{AGENT_CONFIG_VERSION, AgentConfig};
-use crate::node_config::{self, HostCapacity, NodeSoftware};
+use crate::node_config::{self, HostCapacity, KUBELET_FILE, NodeSoftware};
 use camino::{Utf8Path, Utf8PathBuf};
 use neap_core::ids::{ClusterUid, MachineUid};
 use neap_operator::traits::MachinePlan;
@@ -80,6 +80,11 @@ impl MachineDir {
     /// What the agent is told.
     pub(crate) fn agent_config(&self) -> Utf8PathBuf {
         self.config().join("agent.json")
+    }
+
+    /// What the kubelet is told.
+    pub(crate) fn kubelet_config(&self) -> Utf8PathBuf {
+        self.config().join(KUBELET_FILE)
     }
 
     /// What the agent says.
@@ -236,7 +241,7 @@ pub(crate) fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<(), WriteFi
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::super::record::tests::plan;
     use super::*;
@@ -248,7 +253,7 @@ mod tests {
         (dir, path)
     }
 
-    fn written(data: &Utf8Path) -> MachineDir {
+    pub(crate) fn written(data: &Utf8Path) -> MachineDir {
         let plan = plan();
         let dir = MachineDir::new(data, &plan.cluster, &plan.machine);
         dir.make().unwrap();

@@ -87,6 +87,9 @@ impl NodeProvider for NoMachines {
     async fn start_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         Ok(())
     }
+    async fn set_max_pods(&self, _: &MachineUid, _: u32) -> Result<(), MachineError> {
+        Ok(())
+    }
     async fn delete(&self, _: &MachineUid) -> Result<(), MachineError> {
         Ok(())
     }

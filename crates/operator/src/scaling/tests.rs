@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod passes;
+mod releases;
+mod room;
 
 use super::actor::{Actor, Milestone, Outcome};
 use crate::calls::Calls;
@@ -16,7 +18,7 @@ use http::{Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
 use neap_api::Machine;
-use neap_api::machine::{MachinePhase, MachineStatus};
+use neap_api::machine::{MachinePhase, MachineStatus, PowerState};
 use neap_core::ids::{ClusterUid, InstallationId, MachineName, MachineUid};
 use neap_core::machine::Power;
 use neap_core::reason::Reason;
@@ -165,6 +167,15 @@ impl World {
                 self.note("delete Machine");
                 (200, serde_json::to_value(releasing()).unwrap())
             }
+            ("PATCH", path) if path.ends_with("/machines/c-node1") && sent["spec"].is_object() => {
+                assert_eq!(sent["metadata"]["resourceVersion"], "1");
+                assert_eq!(sent["metadata"]["uid"], "m1");
+                self.note(format!("record {}", sent["spec"]));
+                let mut written = serde_json::to_value(running()).unwrap();
+                written["metadata"]["resourceVersion"] = json!("2");
+                written["spec"]["podsPerNode"] = sent["spec"]["podsPerNode"].clone();
+                (200, written)
+            }
             ("PATCH", path) if path.ends_with("/machines/c-node1") => {
                 self.note("let Machine go");
                 (200, serde_json::to_value(releasing()).unwrap())
@@ -260,6 +271,17 @@ impl NodeProvider for World {
         self.note("start kubelet");
         Ok(())
     }
+    async fn set_max_pods(&self, machine: &MachineUid, pods: u32) -> Result<(), MachineError> {
+        self.note(format!("room for {pods}"));
+        if *self.power.lock().unwrap() == Some(Power::Running) {
+            return Ok(());
+        }
+        Err(MachineError {
+            operation: "resize",
+            machine: machine.clone(),
+            source: "its process does not run".into(),
+        })
+    }
     async fn delete(&self, _: &MachineUid) -> Result<(), MachineError> {
         self.note("delete machine");
         *self.power.lock().unwrap() = None;
@@ -294,6 +316,14 @@ fn releasing() -> Machine {
     machine
 }
 
+fn running() -> Machine {
+    let mut machine = releasing();
+    let status = machine.status.as_mut().unwrap();
+    status.phase = Some(MachinePhase::Running);
+    status.power = Some(PowerState::Running);
+    machine
+}
+
 fn node() -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node",
@@ -315,104 +345,6 @@ fn pod(name: &str, baseline: bool) -> Value {
         "spec": {"nodeName": "c-node1", "containers": []},
         "status": {"phase": "Pending"},
     })
-}
-
-#[tokio::test]
-async fn release_closes_its_race_in_the_agreed_order() {
-    let world = World::default()
-        .with_node(node())
-        .with_pods([vec![pod("d", true)], vec![pod("d", true)]]);
-    let outcome = world.release().await;
-    assert_eq!(
-        world.log(),
-        [
-            "read Node",
-            "cordon",
-            "settle 1s",
-            "list pods",
-            "stop kubelet",
-            "list pods",
-            "write Draining"
-        ]
-    );
-    assert_eq!(outcome.record.unwrap().phase(), MachinePhase::Draining);
-}
-
-#[tokio::test]
-async fn pod_that_arrives_before_the_kubelet_stops_undoes_the_release() {
-    let world = World::default()
-        .with_node(node())
-        .with_pods([vec![pod("p", false)]]);
-    let outcome = world.release().await;
-    assert_eq!(
-        world.log(),
-        [
-            "read Node",
-            "cordon",
-            "settle 1s",
-            "list pods",
-            "start kubelet",
-            "read Node",
-            "uncordon",
-            "write Running"
-        ]
-    );
-    assert!(matches!(
-        outcome.milestone,
-        Some(Milestone::TakenBack(Reason::PodArrived { .. }))
-    ));
-}
-
-#[tokio::test]
-async fn pod_that_arrives_while_the_kubelet_stops_undoes_the_release() {
-    let world = World::default()
-        .with_node(node())
-        .with_pods([vec![], vec![pod("p", false)]]);
-    world.release().await;
-    let log = world.log();
-    assert_eq!(
-        log[4..],
-        [
-            "stop kubelet",
-            "list pods",
-            "start kubelet",
-            "read Node",
-            "uncordon",
-            "write Running"
-        ]
-    );
-}
-
-#[tokio::test]
-async fn machine_without_a_node_begins_at_the_stop_of_the_kubelet() {
-    let world = World::default();
-    world.release().await;
-    assert_eq!(
-        world.log(),
-        ["read Node", "stop kubelet", "list pods", "write Draining"]
-    );
-}
-
-#[tokio::test]
-async fn release_that_is_taken_back_goes_no_further() {
-    let world = World::default().with_node(node());
-    let undo = CancellationToken::new();
-    undo.cancel();
-    let actor = world.actor();
-    let outcome = actor.release(&releasing(), &undo).await.unwrap();
-    assert!(!world.log().iter().any(|line| line == "stop kubelet"));
-    assert_eq!(outcome.record.unwrap().phase(), MachinePhase::Running);
-}
-
-#[tokio::test]
-async fn cordon_of_its_user_stays_when_a_release_is_undone() {
-    let mut cordoned = node();
-    cordoned["spec"]["unschedulable"] = json!(true);
-    let world = World::default()
-        .with_node(cordoned)
-        .with_pods([vec![pod("p", false)]]);
-    world.release().await;
-    assert!(!world.log().iter().any(|line| line.ends_with("cordon")));
 }
 
 #[tokio::test]
