@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 mod sentence;
 
+/// Code of [`Reason::VersionNotBuilt`]: by itself it never passes.
+pub const VERSION_NOT_BUILT: &str = "VersionNotBuilt";
+
 /// Reasons of events that dashboards know from cluster-autoscaler.
 pub mod event {
     /// On a pod: a machine is made for it.
@@ -262,6 +265,13 @@ pub enum Reason {
         machine: MachineName,
     },
 
+    /// Nothing is started: the version of Kubernetes is not on this machine.
+    VersionNotBuilt {
+        /// The minor version that is asked for.
+        version: String,
+        /// Those that there are.
+        built: Vec<String>,
+    },
     /// The program of the control plane was started.
     ControlPlaneStarting {
         /// Start of the program.
@@ -322,6 +332,7 @@ impl Reason {
             Self::PodLost { .. } => "PodLost",
             Self::RoomGrown { .. } => "RoomGrown",
             Self::DeletedByUser { .. } => "DeletedByUser",
+            Self::VersionNotBuilt { .. } => VERSION_NOT_BUILT,
             Self::ControlPlaneStarting { .. } => "ControlPlaneStarting",
             Self::ApiNotReady => "ApiNotReady",
             Self::ServiceAccountMissing => "ServiceAccountMissing",
@@ -396,6 +407,7 @@ impl Reason {
                 | Self::NodeVanished { .. }
                 | Self::PodLateBound { .. }
                 | Self::PodLost { .. }
+                | Self::VersionNotBuilt { .. }
                 | Self::ControlPlaneFailed { .. }
         )
     }

@@ -50,8 +50,8 @@ pub struct ContainerNodesConfig {
     pub data: Utf8PathBuf,
     /// Identity of this installation, written on all that is made.
     pub installation: InstallationId,
-    /// What new nodes are made of.
-    pub software: NodeSoftware,
+    /// What new nodes are made of, by the distro of their control plane.
+    pub software: BTreeMap<String, NodeSoftware>,
     /// The neap binary, for the shim and the agent.
     pub program: Utf8PathBuf,
 }
@@ -318,7 +318,7 @@ mod tests {
         ContainerNodes::new(ContainerNodesConfig {
             data: data.to_owned(),
             installation: InstallationId::new("11111111-aaaa"),
-            software: NodeSoftware::of_distro(Utf8Path::new("/distro")),
+            software: BTreeMap::new(),
             program: "/bin/neap".into(),
         })
     }

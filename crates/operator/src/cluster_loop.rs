@@ -39,6 +39,9 @@ const LOOK_SELDOM: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long after its start it is looked at often.
 const SOON: Duration = Duration::from_secs(15);
+/// Between two looks at one of which nothing is begun until its record or this
+/// neap is another.
+const LOOK_RARELY: Duration = Duration::from_secs(60);
 /// Between two looks at the process of one that is Ready.
 const LOOK_RUNNING: Duration = Duration::from_secs(1);
 
@@ -208,6 +211,9 @@ impl ClusterLoop {
         Ok(ObservedCluster {
             deleting,
             finalizer,
+            version: cluster.spec.version.clone(),
+            has_distro: self.status.distro.is_some(),
+            versions: self.context.control_planes.versions(),
             control_plane,
             api,
             bootstrapped: self.bootstrapped,
@@ -249,6 +255,9 @@ impl ClusterLoop {
             ClusterStep::WaitFor {
                 reason: Reason::NothingLeft,
             } => Ok(Turn::Gone),
+            ClusterStep::WaitFor {
+                reason: Reason::VersionNotBuilt { .. },
+            } => Ok(Turn::Wait(LOOK_RARELY)),
             ClusterStep::WaitFor { .. } => Ok(Turn::Wait(match &observed.control_plane {
                 ObservedControlPlane::Running { since, .. } => pause(*since, now),
                 _ => LOOK_SELDOM,
@@ -361,6 +370,7 @@ impl ClusterLoop {
             name: self.id.name.clone(),
             allow_privileged: cluster.spec.control_plane.allow_privileged,
             distro: self.status.distro.clone(),
+            version: cluster.spec.version.clone(),
         }
     }
 

@@ -51,8 +51,10 @@ pub struct ControlPlanePlan {
     pub name: String,
     /// Whether privileged pods are allowed.
     pub allow_privileged: bool,
-    /// The distro it was started with, or `None` for the newest.
+    /// The distro it was started with, which it keeps.
     pub distro: Option<String>,
+    /// Minor version for a first start, or `None` for the newest.
+    pub version: Option<String>,
 }
 
 /// As whom a tenant API is spoken to.
@@ -67,6 +69,9 @@ pub enum TenantIdentity {
 /// What a node needs to be one of a cluster's.
 #[derive(Clone)]
 pub struct NodeCredentials {
+    /// The distro of its control plane. A node is made of the same: a kubelet
+    /// must not be newer than its API server.
+    pub distro: String,
     /// URL of the tenant API as nodes reach it.
     pub server: String,
     /// CA of serving certificates, PEM.
@@ -135,6 +140,10 @@ pub trait ControlPlanes: Send + Sync {
         node: &MachineName,
         address: Ipv4Addr,
     ) -> Result<NodeCredentials, ControlPlaneError>;
+
+    /// Minor versions of Kubernetes of which there is a distro, such as
+    /// "1.37", oldest first.
+    fn versions(&self) -> Vec<String>;
 
     /// The URL by which users reach it, without secrets.
     fn endpoint(&self, plan: &ControlPlanePlan) -> String;

@@ -242,6 +242,11 @@ impl fmt::Display for Reason {
                 pods_per_node,
             } => write!(f, "{machine} has room for {} now.", pods(*pods_per_node)),
             Self::DeletedByUser { machine } => write!(f, "{machine} was deleted by its user."),
+            Self::VersionNotBuilt { version, built } => write!(
+                f,
+                "Kubernetes {version} is not built on this machine, where there is {}; nothing is started. Make a cluster of a version that there is.",
+                built.join(" and ")
+            ),
             Self::ControlPlaneStarting { since } => {
                 write!(
                     f,

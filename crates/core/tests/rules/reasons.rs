@@ -216,6 +216,13 @@ fn all() -> Vec<(Reason, &'static str)> {
             "web-node1 was deleted by its user.",
         ),
         (
+            Reason::VersionNotBuilt {
+                version: "1.30".into(),
+                built: vec!["1.36".into(), "1.37".into()],
+            },
+            "Kubernetes 1.30 is not built on this machine, where there is 1.36 and 1.37; nothing is started. Make a cluster of a version that there is.",
+        ),
+        (
             Reason::ControlPlaneStarting { since },
             "The control plane was started at 2027-01-15T08:00:00Z and does not answer yet.",
         ),

@@ -30,6 +30,11 @@ enum Step {
     Leave,
 }
 
+/// The control plane runs a distro that is not here.
+#[derive(Debug, thiserror::Error)]
+#[error("distro {0}, which its control plane runs, is not on this machine: bring it back")]
+struct MissingDistroError(String);
+
 fn decide(found: Found) -> Step {
     match found {
         Found::Unstarted => Step::Make,
@@ -53,16 +58,17 @@ impl ContainerNodes {
         if decide(found) == Step::Leave {
             return Ok(());
         }
+        let distro = &plan.credentials.distro;
+        let software = self
+            .config
+            .software
+            .get(distro)
+            .ok_or_else(|| MissingDistroError(distro.clone()))?;
         let record = MachineRecord::new(&self.config.installation, plan);
         dir.make()?;
         record.write(&dir.record())?;
         let cgroup = record.cgroup()?;
-        dir.write(
-            plan,
-            &self.config.software,
-            &cgroup,
-            node_config::observe_host()?,
-        )?;
+        dir.write(plan, software, &cgroup, node_config::observe_host()?)?;
         let link = record.link()?;
         network::ensure(&link).await?;
         let system = groups::ensure(&record, &cgroup)?;

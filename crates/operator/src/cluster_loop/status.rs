@@ -172,6 +172,9 @@ mod tests {
         ObservedCluster {
             deleting: false,
             finalizer: true,
+            version: None,
+            has_distro: true,
+            versions: Vec::new(),
             control_plane: ObservedControlPlane::Running {
                 since: at(0),
                 distro: "d".into(),

@@ -72,6 +72,9 @@ impl ControlPlanes for Mortal {
             source: "no nodes here".into(),
         })
     }
+    fn versions(&self) -> Vec<String> {
+        vec!["1.37".into()]
+    }
     fn endpoint(&self, _: &ControlPlanePlan) -> String {
         String::new()
     }

@@ -63,6 +63,9 @@ impl ControlPlanes for Flawed {
             source: "no nodes here".into(),
         })
     }
+    fn versions(&self) -> Vec<String> {
+        vec!["1.37".into()]
+    }
     fn endpoint(&self, _: &ControlPlanePlan) -> String {
         String::new()
     }
