@@ -77,7 +77,8 @@ pub struct ObservedCluster {
     pub api: ApiState,
     /// Our RBAC objects are written.
     pub bootstrapped: bool,
-    /// Machine records that are left.
+    /// Machines that are left: by their records, and those that their provider
+    /// has without one.
     pub machines: usize,
     /// Starts that failed, or ends that came unasked, in a row.
     pub failures: u32,
@@ -108,8 +109,8 @@ pub enum ClusterStep {
         /// The time.
         at: Timestamp,
     },
-    /// Delete the Machine records and see their machines off. Nothing is asked
-    /// of the Cluster's API.
+    /// End all machines, recorded or not, and delete their records. Nothing is
+    /// asked of the Cluster's API.
     DeleteMachines,
     /// Stop the control plane and remove all that it is.
     DeleteControlPlane,

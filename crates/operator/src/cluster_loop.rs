@@ -10,7 +10,7 @@ mod status;
 
 use crate::calls::{CallApiError, Calls};
 use crate::operator::Context;
-use crate::traits::{ControlPlaneError, ControlPlanePlan, MachineError};
+use crate::traits::{ControlPlaneError, ControlPlanePlan, ListMachinesError, MachineError};
 use crate::view::{ClusterId, HubView, until};
 use jiff::Timestamp;
 use kube::{Api, Resource, ResourceExt};
@@ -54,6 +54,9 @@ pub(crate) enum TurnClusterError {
     /// The control plane could not be acted on.
     #[error(transparent)]
     ActOnControlPlane(#[from] ControlPlaneError),
+    /// It is not known which machines there are.
+    #[error(transparent)]
+    ListMachines(#[from] ListMachinesError),
     /// A machine could not be ended.
     #[error(transparent)]
     ActOnMachine(#[from] MachineError),
@@ -188,9 +191,7 @@ impl ClusterLoop {
         let mut machines = 0;
         if deleting {
             self.scaling.stop().await;
-            machines = deletion::list_machines(&self.calls, &self.context.hub, &self.id)
-                .await?
-                .len();
+            machines = deletion::left(&self.calls, &self.context, &self.id).await?;
         } else if let ObservedControlPlane::Running { since, .. } = control_plane {
             if !self.ensured && finalizer {
                 self.adopt(cluster).await?;

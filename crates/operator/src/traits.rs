@@ -40,6 +40,17 @@ pub struct MachineError {
     pub source: Cause,
 }
 
+/// The machines of a Cluster could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to list the machines of cluster {cluster}")]
+pub struct ListMachinesError {
+    /// The Cluster by UID.
+    pub cluster: ClusterUid,
+    /// Why.
+    #[source]
+    pub source: Cause,
+}
+
 /// What a control plane is started from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlPlanePlan {
@@ -212,6 +223,10 @@ pub trait NodeProvider: Send + Sync {
     /// proof, not a guess. What was cut short before its start is none:
     /// [`Self::create`] finishes it, [`Self::delete`] removes it.
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError>;
+
+    /// All that it has of machines of this Cluster, whoever knows of them; also
+    /// what was cut short before its start and what it does not understand.
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError>;
 
     /// Stops the kubelet and waits until it has ended; containers run on.
     async fn stop_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;

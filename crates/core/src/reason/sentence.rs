@@ -120,7 +120,7 @@ impl fmt::Display for Reason {
             ),
             Self::ForeignRecord { node, machine } => write!(
                 f,
-                "Node {node} says that it is machine {machine}, which has no record; nothing is done until that is settled."
+                "Node {node} says that it is machine {machine}, which has no record; nothing is made or removed. A machine that is still there is kept: the way out is to delete the cluster, which ends it too."
             ),
             Self::ScaleUp {
                 demand,

@@ -93,7 +93,7 @@ fn all() -> Vec<(Reason, &'static str)> {
                 node: NodeName::new("web-node7"),
                 machine: MachineUid::new("u7"),
             },
-            "Node web-node7 says that it is machine u7, which has no record; nothing is done until that is settled.",
+            "Node web-node7 says that it is machine u7, which has no record; nothing is made or removed. A machine that is still there is kept: the way out is to delete the cluster, which ends it too.",
         ),
         (
             Reason::ScaleUp {

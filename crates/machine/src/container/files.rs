@@ -166,14 +166,27 @@ impl MachineDir {
     }
 }
 
+/// All machines of a Cluster by their folders.
+pub(crate) fn list_of(
+    data: &Utf8Path,
+    cluster: &ClusterUid,
+) -> io::Result<Vec<(MachineUid, MachineDir)>> {
+    let mut found = Vec::new();
+    for machine in entries(&data.join(cluster.as_str()).join("machines"))? {
+        if let Some(name) = machine.file_name() {
+            found.push((MachineUid::new(name), MachineDir(machine.clone())));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
 /// All machines by their folders.
 pub(crate) fn list(data: &Utf8Path) -> io::Result<Vec<(MachineUid, MachineDir)>> {
     let mut found = Vec::new();
     for cluster in entries(data)? {
-        for machine in entries(&cluster.join("machines"))? {
-            if let Some(name) = machine.file_name() {
-                found.push((MachineUid::new(name), MachineDir(machine.clone())));
-            }
+        if let Some(name) = cluster.file_name() {
+            found.extend(list_of(data, &ClusterUid::new(name))?);
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,16 +1,21 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use crate::operator::tests::{NoMachines, cluster, context};
+use crate::operator::tests::{NoMachines, cluster, context, machine};
 use crate::scaling::RunScalingError;
-use crate::traits::{Clock, ControlPlanes, NodeCredentials, TenantIdentity};
+use crate::traits::{
+    Clock, ControlPlanes, ListMachinesError, MachinePlan, NodeCredentials, NodeProvider,
+    ProvidedMachine, TenantIdentity,
+};
 use async_trait::async_trait;
 use http::{Request, Response};
 use kube::client::Body;
-use neap_core::ids::{ClusterUid, MachineName};
+use neap_core::ids::{ClusterUid, MachineName, MachineUid};
+use neap_core::machine::Power;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
+use std::sync::Mutex;
 use tokio::sync::{Notify, mpsc};
 
 /// Time that never passes: only what is told wakes a loop.
@@ -158,4 +163,75 @@ async fn roles_are_written_again_when_the_tenant_could_not_be_listed() {
     let end = Ok(Err(RunScalingError::ListTenant { why }));
     cluster.observe_scaling_end(end).await;
     assert!(!cluster.bootstrapped);
+}
+
+/// A provider that has one machine and ends it when it is told to.
+struct OneMachine(Mutex<Vec<MachineUid>>);
+
+#[async_trait]
+impl NodeProvider for OneMachine {
+    async fn create(&self, _: &MachinePlan) -> Result<(), MachineError> {
+        Ok(())
+    }
+    fn shares_kernel(&self) -> bool {
+        true
+    }
+    async fn observe(&self, _: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
+        Ok(None)
+    }
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        let there = self.0.lock().unwrap().clone();
+        let provided = there.into_iter().map(|machine| ProvidedMachine {
+            machine,
+            cluster: cluster.clone(),
+            power: Power::Running,
+            message: None,
+        });
+        Ok(provided.collect())
+    }
+    async fn stop_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
+        Ok(())
+    }
+    async fn start_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
+        Ok(())
+    }
+    async fn set_max_pods(&self, _: &MachineUid, _: u32) -> Result<(), MachineError> {
+        Ok(())
+    }
+    async fn delete(&self, machine: &MachineUid) -> Result<(), MachineError> {
+        self.0.lock().unwrap().retain(|there| there != machine);
+        Ok(())
+    }
+    fn changes(&self) -> mpsc::Receiver<MachineUid> {
+        mpsc::channel(1).1
+    }
+}
+
+/// What is left of a Cluster before and after its machines are deleted, when
+/// the hub knows these records and the provider has the machine `m`.
+async fn deleted(records: &[&str]) -> (usize, Vec<MachineUid>) {
+    let records: Vec<_> = records.iter().map(|uid| machine("c", uid)).collect();
+    let hub = answering(
+        200,
+        serde_json::json!({
+            "kind": "MachineList", "apiVersion": "neap.dev/v1alpha1", "metadata": {}, "items": records,
+        }),
+    );
+    let clock: Arc<dyn Clock> = Arc::new(FrozenClock);
+    let provider = Arc::new(OneMachine(Mutex::new(vec![MachineUid::new("m")])));
+    let context = context(hub, Arc::clone(&provider) as _, Arc::clone(&clock));
+    let id = ClusterId::of(&cluster("c")).unwrap();
+    let calls = Calls::new(clock, CancellationToken::new());
+    let left = deletion::left(&calls, &context, &id).await.unwrap();
+    // That the answers of this hub to deletions make no sense is no matter.
+    let _ = deletion::delete_machines(&calls, &context, &id).await;
+    let there = provider.0.lock().unwrap().clone();
+    (left, there)
+}
+
+#[tokio::test]
+async fn machine_without_a_record_is_left_too_and_goes_with_its_cluster() {
+    assert_eq!(deleted(&[]).await, (1, vec![]));
+    assert_eq!(deleted(&["m"]).await, (1, vec![]));
+    assert_eq!(deleted(&["other"]).await, (2, vec![]));
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::calls::tests::HastyClock;
 use crate::traits::{
-    ControlPlaneError, ControlPlanePlan, MachineError, MachinePlan, NodeCredentials,
-    ProvidedMachine, TenantIdentity,
+    ControlPlaneError, ControlPlanePlan, ListMachinesError, MachineError, MachinePlan,
+    NodeCredentials, ProvidedMachine, TenantIdentity,
 };
 use async_trait::async_trait;
 use neap_api::names::FINALIZER_CLUSTER;
@@ -83,6 +83,9 @@ impl NodeProvider for NoMachines {
     }
     async fn observe(&self, _: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         Ok(None)
+    }
+    async fn list(&self, _: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        Ok(Vec::new())
     }
     async fn stop_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         Ok(())

@@ -11,7 +11,9 @@ use super::actor::{Actor, Milestone, Outcome};
 use crate::calls::Calls;
 use crate::observe::observe_node;
 use crate::operator::tests::{cluster, context, machine};
-use crate::traits::{Clock, MachineError, MachinePlan, NodeProvider, ProvidedMachine};
+use crate::traits::{
+    Clock, ListMachinesError, MachineError, MachinePlan, NodeProvider, ProvidedMachine,
+};
 use crate::view::ClusterId;
 use async_trait::async_trait;
 use http::{Request, Response};
@@ -262,6 +264,15 @@ impl NodeProvider for World {
             power,
             message: None,
         }))
+    }
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        Ok(self
+            .observe(&MachineUid::new("m1"))
+            .await
+            .unwrap()
+            .into_iter()
+            .filter(|found| found.cluster == *cluster)
+            .collect())
     }
     async fn stop_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         self.note("stop kubelet");
