@@ -113,7 +113,10 @@ pub struct MachineSpec {
     pub cluster: String,
 
     /// UID of its Cluster.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(max = 36))]
+    #[x_kube(validation = Rule::new(
+        "self.matches('^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')"
+    ).message("clusterUid is the UID of the Cluster"))]
     pub cluster_uid: String,
 
     /// Its number in the cluster, from 1.

@@ -97,6 +97,8 @@ struct ClusterLoop {
     seen_running: bool,
     bootstrapped: bool,
     was_running: bool,
+    /// Turns in a row that failed.
+    errors: u32,
 }
 
 impl ClusterLoop {
@@ -117,6 +119,7 @@ impl ClusterLoop {
             ensured: false,
             seen_running: false,
             bootstrapped: false,
+            errors: 0,
             context,
             id,
             view,
@@ -126,29 +129,26 @@ impl ClusterLoop {
     }
 
     async fn run(mut self) {
-        let mut errors = 0;
         loop {
             let wait = match self.turn().await {
-                Ok(Turn::Wait(wait)) => {
-                    errors = 0;
-                    wait
-                }
+                // What is true again is told by the next turn.
+                Ok(Turn::Wait(_)) if std::mem::take(&mut self.errors) > 0 => LOOK_AGAIN,
+                Ok(Turn::Wait(wait)) => wait,
                 Ok(Turn::Gone) => break,
                 Err(TurnClusterError::CallHub(error)) if error.is_interrupt() => break,
                 // Another writer was faster: what it wrote is on its way.
                 Err(TurnClusterError::CallHub(error)) if error.is_conflict() => LOOK_AGAIN,
                 Err(error) => {
-                    let wait = if errors == 0 {
+                    let how = neap_kube::describe(&error);
+                    tracing::warn!(cluster = %self.id, error = how, "cluster loop failed; trying again");
+                    // One failure is soon forgotten, and not worth a word.
+                    let wait = if self.errors == 0 {
                         LOOK_AGAIN
                     } else {
-                        Duration::try_from(backoff(errors)).unwrap_or_default()
+                        self.tell_failure(how).await;
+                        Duration::try_from(backoff(self.errors)).unwrap_or_default()
                     };
-                    errors += 1;
-                    tracing::warn!(
-                        cluster = %self.id,
-                        error = neap_kube::describe(&error),
-                        "cluster loop failed; trying again"
-                    );
+                    self.errors = self.errors.saturating_add(1);
                     wait
                 }
             };
@@ -159,7 +159,7 @@ impl ClusterLoop {
                 changed = self.view.changed() => if changed.is_err() { break },
                 end = self.scaling.ended() => self.observe_scaling_end(end).await,
                 // After a turn that failed this would be so at once, again and again.
-                () = control_planes.ended(&self.id.uid), if self.seen_running && errors == 0 => {}
+                () = control_planes.ended(&self.id.uid), if self.seen_running && self.errors == 0 => {}
                 () = clock.sleep(wait) => {}
             }
         }
@@ -172,7 +172,8 @@ impl ClusterLoop {
         let now = self.context.clock.now();
         let step = decide_cluster(&observed, now);
         tracing::debug!(cluster = %self.id, ?step, "cluster loop");
-        if status::is_worth_telling(&step) {
+        // While turns fail, that is what is told.
+        if self.errors == 0 && status::is_worth_telling(&step) {
             let reason = self.tell(&observed, &step);
             self.apply_status(&cluster, &observed, reason).await?;
         }

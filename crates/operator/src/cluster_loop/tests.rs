@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::calls::tests::HastyClock;
 use crate::operator::tests::{NoMachines, cluster, context, machine};
 use crate::scaling::RunScalingError;
 use crate::traits::{
@@ -35,6 +36,8 @@ impl Clock for FrozenClock {
 struct Mortal {
     end: Notify,
     looks: mpsc::Sender<()>,
+    /// What it is cannot be found out.
+    damaged: bool,
 }
 
 #[async_trait]
@@ -42,8 +45,15 @@ impl ControlPlanes for Mortal {
     async fn ensure(&self, _: &ControlPlanePlan) -> Result<String, ControlPlaneError> {
         Ok("distro".into())
     }
-    async fn observe(&self, _: &ClusterUid) -> Result<ObservedControlPlane, ControlPlaneError> {
+    async fn observe(&self, uid: &ClusterUid) -> Result<ObservedControlPlane, ControlPlaneError> {
         let _ = self.looks.try_send(());
+        if self.damaged {
+            return Err(ControlPlaneError {
+                operation: "observe",
+                cluster: uid.clone(),
+                source: "record.json is no record of a cluster".into(),
+            });
+        }
         Ok(ObservedControlPlane::Running {
             since: Timestamp::UNIX_EPOCH,
             distro: "distro".into(),
@@ -127,7 +137,12 @@ fn world(planes: &Arc<Mortal>) -> World {
 fn mortal() -> (Arc<Mortal>, mpsc::Receiver<()>) {
     let (looks, looked) = mpsc::channel(64);
     let end = Notify::new();
-    (Arc::new(Mortal { end, looks }), looked)
+    let planes = Mortal {
+        end,
+        looks,
+        damaged: false,
+    };
+    (Arc::new(planes), looked)
 }
 
 #[tokio::test]
@@ -234,4 +249,58 @@ async fn machine_without_a_record_is_left_too_and_goes_with_its_cluster() {
     assert_eq!(deleted(&[]).await, (1, vec![]));
     assert_eq!(deleted(&["m"]).await, (1, vec![]));
     assert_eq!(deleted(&["other"]).await, (2, vec![]));
+}
+
+/// A client of a server that hands on each status that it is told.
+fn recording(told: mpsc::Sender<serde_json::Value>) -> kube::Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let told = told.clone();
+        async move {
+            let body = request.into_body().collect_bytes().await?;
+            let sent: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let _ = told.try_send(sent["status"].clone());
+            let answer = serde_json::to_vec(&cluster("c")).unwrap();
+            Ok::<_, kube::Error>(Response::new(Body::from(answer)))
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn turns_that_fail_are_told_once_in_the_conditions() {
+    let planes = Arc::new(Mortal {
+        end: Notify::new(),
+        looks: mpsc::channel(1).0,
+        damaged: true,
+    });
+    let (tell, mut told) = mpsc::channel(8);
+    let World {
+        context,
+        id,
+        told: view,
+        _view: _keep,
+    } = world(&planes);
+    let context = Context {
+        hub: recording(tell),
+        clock: Arc::new(HastyClock),
+        control_planes: planes,
+        ..super::tests::context(
+            answering(200, serde_json::json!({})),
+            Arc::clone(&context.provider),
+            Arc::new(HastyClock),
+        )
+    };
+    let ending = CancellationToken::new();
+    let task = tokio::spawn(run(Arc::new(context), id, view, ending.clone()));
+    let first = told.recv().await.unwrap();
+    for condition in first["conditions"].as_array().unwrap() {
+        assert_eq!(condition["status"], "Unknown");
+        assert_eq!(condition["reason"], "LoopFailed");
+        let message = condition["message"].as_str().unwrap();
+        assert!(message.ends_with("record.json is no record of a cluster"));
+    }
+    let again = tokio::time::timeout(Duration::from_millis(50), told.recv()).await;
+    assert!(again.is_err(), "{again:?}");
+    ending.cancel();
+    task.await.unwrap();
 }
