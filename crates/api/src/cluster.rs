@@ -269,5 +269,7 @@ pub struct ControlPlane {
     /// Whether privileged pods are allowed. Nodes that are containers are a
     /// fence and not a wall: a privileged pod may climb over it.
     #[serde(default)]
+    #[x_kube(validation = Rule::new("self == oldSelf")
+        .message("controlPlane.allowPrivileged cannot change: make a new cluster"))]
     pub allow_privileged: bool,
 }

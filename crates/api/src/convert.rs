@@ -178,6 +178,7 @@ impl Machine {
             joined: status.and_then(|status| status.joined),
             idle_since: status.and_then(|status| status.idle_since),
             pods_per_node: self.spec.pods_per_node,
+            resize_failed: status.is_some_and(|status| status.resizing.is_some()),
             deleting: self.metadata.deletion_timestamp.is_some(),
         })
     }

@@ -5,7 +5,7 @@
     reason = "the schema derive copies each struct into a function"
 )]
 
-use crate::cluster::{MachineClass, Provider};
+use crate::cluster::{Failures, MachineClass, Provider};
 use crate::wire_enum;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::NodeAddress;
@@ -49,7 +49,7 @@ wire_enum! {
     }
 }
 
-/// What a machine was made as. It never changes.
+/// What a machine was made as. Only its room for pods may grow.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "neap.dev",
@@ -99,14 +99,24 @@ wire_enum! {
     .message("a Machine is named <cluster>-node<ordinal>")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self == oldSelf").message("the spec of a Machine cannot change"))]
+#[x_kube(
+    validation = Rule::new(
+        "self.cluster == oldSelf.cluster && self.clusterUid == oldSelf.clusterUid && self.ordinal == oldSelf.ordinal && self.provider == oldSelf.provider && self.class == oldSelf.class"
+    )
+    .message("the spec of a Machine cannot change, but for podsPerNode"),
+    validation = Rule::new("self.podsPerNode >= oldSelf.podsPerNode")
+        .message("podsPerNode of a Machine may grow and not shrink: its node would refuse pods that run")
+)]
 pub struct MachineSpec {
     /// Name of its Cluster.
     #[schemars(length(min = 1, max = 40))]
     pub cluster: String,
 
     /// UID of its Cluster.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(max = 36))]
+    #[x_kube(validation = Rule::new(
+        "self.matches('^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$')"
+    ).message("clusterUid is the UID of the Cluster"))]
     pub cluster_uid: String,
 
     /// Its number in the cluster, from 1.
@@ -122,7 +132,8 @@ pub struct MachineSpec {
     #[serde(default)]
     pub class: MachineClass,
 
-    /// Pods that it was made for.
+    /// Pods that it has room for: those it was made for, or more since. Written
+    /// after its kubelet has been told.
     #[x_kube(validation = Rule::new("self >= 1 && self <= 250")
         .message("podsPerNode must be from 1 to 250: the pod range of a node holds 250 pods"))]
     pub pods_per_node: u32,
@@ -175,6 +186,10 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Time>")]
     pub deadline: Option<Timestamp>,
+
+    /// Failures to give it room for more pods, cleared when it has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resizing: Option<Failures>,
 
     /// The last thing that went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -58,6 +58,9 @@ pub mod reasons {
     /// Cluster, event: a control plane that ran already was taken over.
     pub const ADOPTED: &str = "Adopted";
 
+    /// Cluster, Ready and ControlPlaneReady=Unknown: its loop fails.
+    pub const LOOP_FAILED: &str = "LoopFailed";
+
     /// Cluster, TenantReadable=True.
     pub const LISTED: &str = "Listed";
     /// Cluster, TenantReadable=False: a list failed, and nothing is decided on it.

@@ -237,6 +237,8 @@ pub(crate) fn node_credentials(
     let proxy = client(PROXY_NAME, &[], COMPONENT_LIFETIME);
     let proxy = pki.client.issue(&proxy, now).map_err(failed(PROXY_NAME))?;
     Ok(NodeCredentials {
+        // Of the caller, who knows its record.
+        distro: String::new(),
         server: API_SERVER_URL.to_owned(),
         server_ca: pki.server.certificate_pem().to_owned(),
         client_ca: pki.client.certificate_pem().to_owned(),

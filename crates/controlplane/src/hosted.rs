@@ -201,12 +201,12 @@ impl HostedControlPlanes {
         &self,
         uid: &ClusterUid,
         role: Role,
-        distro: Option<&str>,
+        build: Build<'_>,
     ) -> Result<Ensured, Cause> {
         let entry = self.entry(uid)?;
         let mut state = entry.state.lock().await;
         let ensured = self
-            .start_or_adopt(&entry, &mut state, &role, distro)
+            .start_or_adopt(&entry, &mut state, &role, build)
             .await?;
         match &role {
             Role::Hub => self.shared.directory.set_hub(uid.clone()),
@@ -265,6 +265,15 @@ impl HostedControlPlanes {
     }
 }
 
+/// Which programs a control plane is started with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Build<'a> {
+    /// The distro that it was started with.
+    pub(crate) distro: Option<&'a str>,
+    /// Else the newest of this minor version.
+    pub(crate) version: Option<&'a str>,
+}
+
 /// How a control plane came to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ensured {
@@ -286,8 +295,12 @@ fn failed<E: Into<Cause>>(
 #[async_trait]
 impl ControlPlanes for HostedControlPlanes {
     async fn ensure(&self, plan: &ControlPlanePlan) -> Result<String, ControlPlaneError> {
+        let build = Build {
+            distro: plan.distro.as_deref(),
+            version: plan.version.as_deref(),
+        };
         let ensured = self
-            .ensure_role(&plan.cluster, Role::from(plan), plan.distro.as_deref())
+            .ensure_role(&plan.cluster, Role::from(plan), build)
             .await;
         Ok(ensured.map_err(failed("start", &plan.cluster))?.distro)
     }
@@ -345,12 +358,20 @@ impl ControlPlanes for HostedControlPlanes {
         let issue = async || {
             let entry = self.entry(cluster)?;
             let mut state = entry.state.lock().await;
-            let (_, pki) = self.load(&entry, &mut state)?;
-            Ok::<_, Cause>(node_credentials(&pki, node, address, now)?)
+            let (record, pki) = self.load(&entry, &mut state)?;
+            let credentials = node_credentials(&pki, node, address, now)?;
+            Ok::<_, Cause>(NodeCredentials {
+                distro: record.distro,
+                ..credentials
+            })
         };
         issue()
             .await
             .map_err(failed("issue certificates from", cluster))
+    }
+
+    fn versions(&self) -> Vec<String> {
+        self.shared.config.distros.versions()
     }
 
     fn endpoint(&self, _plan: &ControlPlanePlan) -> String {

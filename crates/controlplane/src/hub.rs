@@ -1,7 +1,7 @@
 //! The hub: the management API of this installation, itself a control plane.
 
 use crate::bootstrap::{ApplyBootstrapError, apply_bootstrap, hub_objects};
-use crate::hosted::HostedControlPlanes;
+use crate::hosted::{Build, HostedControlPlanes};
 use crate::ready::{AwaitReadyError, await_ready};
 use crate::record::Role;
 use futures::future::try_join_all;
@@ -86,7 +86,7 @@ impl Hub {
     ) -> Result<Self, StartHubError> {
         let uid = planes.hub_uid();
         let ensured = planes
-            .ensure_role(&uid, Role::Hub, None)
+            .ensure_role(&uid, Role::Hub, Build::default())
             .await
             .map_err(StartHubError::Start)?;
         let bootstrap = planes
@@ -205,7 +205,7 @@ async fn supervise(planes: HostedControlPlanes, uid: ClusterUid, clock: Arc<dyn 
             failures = failures.saturating_add(1);
         }
         clock.sleep(backoff(failures).unsigned_abs()).await;
-        match planes.ensure_role(&uid, Role::Hub, None).await {
+        match planes.ensure_role(&uid, Role::Hub, Build::default()).await {
             Ok(_) => info!("started the hub again"),
             Err(error) => error!(error = &*error, failures, "failed to start the hub again"),
         }

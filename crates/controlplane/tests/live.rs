@@ -159,6 +159,7 @@ fn plan() -> ControlPlanePlan {
         name: "ci".into(),
         allow_privileged: false,
         distro: None,
+        version: None,
     }
 }
 

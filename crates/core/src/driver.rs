@@ -83,6 +83,12 @@ pub struct MachineView {
     pub node: NodeView,
     /// No machine is made before this time.
     pub retry_at: Option<Timestamp>,
+    /// Pods that it has room for, from the record.
+    pub pods_per_node: u32,
+    /// Pods that a new machine of its Cluster would be made for.
+    pub wanted_pods_per_node: u32,
+    /// It is not given more room before this time.
+    pub resize_retry_at: Option<Timestamp>,
 }
 
 /// What one machine needs next.
@@ -102,6 +108,8 @@ pub enum MachineStep {
     RecordReady(bool),
     /// The Node is Ready for the first time: write Running and the time.
     Join,
+    /// Give it room for so many pods, which is more than it has.
+    Resize(u32),
     /// Go on with the release, from its first step.
     Release,
     /// Its user deleted it: past the point of no return, whatever it holds.
@@ -131,17 +139,33 @@ pub fn decide_machine(view: &MachineView, now: Timestamp) -> MachineStep {
         (phase, provider) => match provider.power() {
             Some(power) if power != view.recorded_power => MachineStep::RecordPower(power),
             _ if provider.is_down() => MachineStep::Rest,
-            _ => decide_up(phase, ready, view.recorded_ready),
+            _ => decide_up(phase, ready, view, now),
         },
     }
 }
 
 /// The next step of a machine that is up and whose power state is recorded.
-fn decide_up(phase: MachinePhase, ready: bool, recorded_ready: Option<bool>) -> MachineStep {
+fn decide_up(phase: MachinePhase, ready: bool, view: &MachineView, now: Timestamp) -> MachineStep {
     match phase {
         MachinePhase::Releasing => MachineStep::Release,
-        MachinePhase::Running if recorded_ready != Some(ready) => MachineStep::RecordReady(ready),
+        MachinePhase::Running if view.recorded_ready != Some(ready) => {
+            MachineStep::RecordReady(ready)
+        }
+        MachinePhase::Running => decide_room(view, now),
         _ => MachineStep::Rest,
+    }
+}
+
+/// A machine keeps the room that it was made with; a larger number is applied
+/// to it, a smaller one never: its kubelet would refuse pods that run. One
+/// that has not joined yet is given more after that.
+fn decide_room(view: &MachineView, now: Timestamp) -> MachineStep {
+    if view.wanted_pods_per_node <= view.pods_per_node {
+        return MachineStep::Rest;
+    }
+    match pending_retry(view.resize_retry_at, now) {
+        Some(at) => MachineStep::RestUntil(at),
+        None => MachineStep::Resize(view.wanted_pods_per_node),
     }
 }
 
@@ -180,6 +204,9 @@ mod tests {
             provider,
             node,
             retry_at: None,
+            pods_per_node: 8,
+            wanted_pods_per_node: 8,
+            resize_retry_at: None,
         }
     }
 
@@ -270,6 +297,43 @@ mod tests {
             ..view(Running, UP, NodeView::Absent)
         };
         check(unready, MachineStep::RecordReady(false));
+    }
+
+    #[test]
+    fn larger_number_of_pods_is_applied_to_a_running_machine_and_a_smaller_one_is_not() {
+        let wanting = |wanted, phase, provider| MachineView {
+            wanted_pods_per_node: wanted,
+            ..view(phase, provider, READY)
+        };
+        use MachinePhase::{Draining, Pending, Releasing, Running};
+        check(wanting(16, Running, UP), MachineStep::Resize(16));
+        check(wanting(8, Running, UP), MachineStep::Rest);
+        check(wanting(4, Running, UP), MachineStep::Rest);
+        // What else is due comes first.
+        check(wanting(16, Pending, UP), MachineStep::Join);
+        check(wanting(16, Releasing, UP), MachineStep::Release);
+        check(wanting(16, Draining, UP), MachineStep::Drain);
+        check(
+            wanting(16, Running, DOWN),
+            MachineStep::RecordPower(Power::Error),
+        );
+    }
+
+    #[test]
+    fn machine_that_could_not_be_given_more_room_is_tried_again_at_its_time() {
+        let at = NOW + jiff::SignedDuration::from_secs(5);
+        let failed = MachineView {
+            wanted_pods_per_node: 16,
+            resize_retry_at: Some(at),
+            ..view(MachinePhase::Running, UP, READY)
+        };
+        check(failed, MachineStep::RestUntil(at));
+        assert_eq!(decide_machine(&failed, at), MachineStep::Resize(16));
+        let enough = MachineView {
+            wanted_pods_per_node: 8,
+            ..failed
+        };
+        check(enough, MachineStep::Rest);
     }
 
     #[test]

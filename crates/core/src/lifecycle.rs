@@ -65,13 +65,20 @@ pub struct ObservedCluster {
     pub deleting: bool,
     /// Its record bears our finalizer.
     pub finalizer: bool,
+    /// Minor version of Kubernetes that it asks for.
+    pub version: Option<String>,
+    /// It was started before, with a build that it keeps.
+    pub has_distro: bool,
+    /// Minor versions that there are on this machine.
+    pub versions: Vec<String>,
     /// The program of its control plane.
     pub control_plane: ObservedControlPlane,
     /// Its API.
     pub api: ApiState,
     /// Our RBAC objects are written.
     pub bootstrapped: bool,
-    /// Machine records that are left.
+    /// Machines that are left: by their records, and those that their provider
+    /// has without one.
     pub machines: usize,
     /// Starts that failed, or ends that came unasked, in a row.
     pub failures: u32,
@@ -102,8 +109,8 @@ pub enum ClusterStep {
         /// The time.
         at: Timestamp,
     },
-    /// Delete the Machine records and see their machines off. Nothing is asked
-    /// of the Cluster's API.
+    /// End all machines, recorded or not, and delete their records. Nothing is
+    /// asked of the Cluster's API.
     DeleteMachines,
     /// Stop the control plane and remove all that it is.
     DeleteControlPlane,
@@ -115,6 +122,9 @@ pub enum ClusterStep {
 pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep {
     if cluster.deleting {
         return decide_deletion(cluster);
+    }
+    if let Some(reason) = missing_version(cluster) {
+        return ClusterStep::WaitFor { reason };
     }
     if !cluster.finalizer {
         return ClusterStep::AddFinalizer;
@@ -144,6 +154,19 @@ pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep 
             } => ClusterStep::Running,
         },
     }
+}
+
+/// Why nothing of a Cluster is begun: it asks for a version that there is not.
+fn missing_version(cluster: &ObservedCluster) -> Option<Reason> {
+    let version = cluster.version.as_ref()?;
+    let begun = cluster.has_distro || cluster.control_plane != ObservedControlPlane::Absent;
+    if begun || cluster.versions.contains(version) {
+        return None;
+    }
+    Some(Reason::VersionNotBuilt {
+        version: version.clone(),
+        built: cluster.versions.clone(),
+    })
 }
 
 fn decide_deletion(cluster: &ObservedCluster) -> ClusterStep {

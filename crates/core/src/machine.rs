@@ -72,8 +72,11 @@ pub struct ObservedMachine {
     pub joined: Option<Timestamp>,
     /// Since when it has held nothing but baseline and finished pods.
     pub idle_since: Option<Timestamp>,
-    /// Pods it was made for.
+    /// Pods that it has room for.
     pub pods_per_node: u32,
+    /// Room for more was wanted and could not be given; it is tried again.
+    #[serde(default)]
+    pub resize_failed: bool,
     /// Its record has a deletion timestamp.
     pub deleting: bool,
 }

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 mod sentence;
 
+/// Code of [`Reason::VersionNotBuilt`]: by itself it never passes.
+pub const VERSION_NOT_BUILT: &str = "VersionNotBuilt";
+
 /// Reasons of events that dashboards know from cluster-autoscaler.
 pub mod event {
     /// On a pod: a machine is made for it.
@@ -265,12 +268,26 @@ pub enum Reason {
         /// The pod.
         pod: ObjectKey,
     },
+    /// A machine has room for more pods than it was made for.
+    RoomGrown {
+        /// The machine.
+        machine: MachineName,
+        /// Pods that it has room for now.
+        pods_per_node: u32,
+    },
     /// A machine leaves: its record was deleted by its user.
     DeletedByUser {
         /// The machine.
         machine: MachineName,
     },
 
+    /// Nothing is started: the version of Kubernetes is not on this machine.
+    VersionNotBuilt {
+        /// The minor version that is asked for.
+        version: String,
+        /// Those that there are.
+        built: Vec<String>,
+    },
     /// The program of the control plane was started.
     ControlPlaneStarting {
         /// Start of the program.
@@ -331,7 +348,9 @@ impl Reason {
             Self::PodArrived { .. } => "PodArrived",
             Self::PodLateBound { .. } => "PodLateBound",
             Self::PodLost { .. } => "PodLost",
+            Self::RoomGrown { .. } => "RoomGrown",
             Self::DeletedByUser { .. } => "DeletedByUser",
+            Self::VersionNotBuilt { .. } => VERSION_NOT_BUILT,
             Self::ControlPlaneStarting { .. } => "ControlPlaneStarting",
             Self::ApiNotReady => "ApiNotReady",
             Self::ServiceAccountMissing => "ServiceAccountMissing",
@@ -408,6 +427,7 @@ impl Reason {
                 | Self::NodeVanished { .. }
                 | Self::PodLateBound { .. }
                 | Self::PodLost { .. }
+                | Self::VersionNotBuilt { .. }
                 | Self::ControlPlaneFailed { .. }
         )
     }

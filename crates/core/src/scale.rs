@@ -144,18 +144,33 @@ pub fn wanted(demand: u32, policy: &Policy) -> u32 {
     demand.div_ceil(policy.pods_per_node.max(1))
 }
 
+/// The same, where some nodes that are there have room for fewer pods and
+/// could not be given more: they are taken to be filled before any other.
+pub fn wanted_beside(small: &[u32], demand: u32, policy: &Policy) -> u32 {
+    let mut small = small.to_vec();
+    small.sort_unstable();
+    let (mut left, mut filled) = (demand, 0_u32);
+    for room in small {
+        if left > 0 {
+            left = left.saturating_sub(room);
+            filled = filled.saturating_add(1);
+        }
+    }
+    filled.saturating_add(wanted(left, policy))
+}
+
 /// Nodes wanted in all. With work at least one and at least MinNodes, without
 /// work MinNodes, and never more than MaxNodes.
 pub fn target(demand: u32, policy: &Policy) -> u32 {
+    limited(wanted(demand, policy), demand, policy)
+}
+
+/// As many of the nodes that the work fills as the limits allow.
+fn limited(wanted: u32, demand: u32, policy: &Policy) -> u32 {
     let least = if intent(demand) {
         policy.min_nodes.max(1)
     } else {
         policy.min_nodes
-    };
-    let wanted = if intent(demand) {
-        wanted(demand, policy)
-    } else {
-        0
     };
     wanted.max(least).min(policy.max_nodes)
 }

@@ -12,8 +12,10 @@ mod files;
 mod groups;
 mod network;
 mod record;
+mod resize;
 mod watch;
 
+use crate::agent;
 use crate::agent::control::{self, Command};
 use crate::node_config::NodeSoftware;
 #[cfg(test)]
@@ -22,9 +24,11 @@ pub(crate) use record::tests::plan as example_plan;
 use async_trait::async_trait;
 use camino::Utf8PathBuf;
 use files::MachineDir;
-use neap_core::ids::{InstallationId, MachineUid};
+use neap_core::ids::{ClusterUid, InstallationId, MachineUid};
 use neap_core::machine::Power;
-use neap_operator::traits::{Cause, MachineError, MachinePlan, NodeProvider, ProvidedMachine};
+use neap_operator::traits::{
+    Cause, ListMachinesError, MachineError, MachinePlan, NodeProvider, ProvidedMachine,
+};
 use neap_process::{Exit, Shims, last_exit};
 use record::MachineRecord;
 use std::collections::BTreeMap;
@@ -49,8 +53,8 @@ pub struct ContainerNodesConfig {
     pub data: Utf8PathBuf,
     /// Identity of this installation, written on all that is made.
     pub installation: InstallationId,
-    /// What new nodes are made of.
-    pub software: NodeSoftware,
+    /// What new nodes are made of, by the distro of their control plane.
+    pub software: BTreeMap<String, NodeSoftware>,
     /// The neap binary, for the shim and the agent.
     pub program: Utf8PathBuf,
 }
@@ -195,6 +199,24 @@ impl ContainerNodes {
         }))
     }
 
+    async fn listed(&self, cluster: &ClusterUid) -> io::Result<Vec<ProvidedMachine>> {
+        let mut found = Vec::new();
+        for (machine, _) in files::list_of(&self.config.data, cluster)? {
+            let unknown = |message| ProvidedMachine {
+                machine: machine.clone(),
+                cluster: cluster.clone(),
+                power: Power::Unknown,
+                message: Some(message),
+            };
+            found.push(match self.observed(&machine).await {
+                Ok(Some(provided)) => provided,
+                Ok(None) => unknown("it was never started".to_owned()),
+                Err(error) => unknown(agent::chain(&*error)),
+            });
+        }
+        Ok(found)
+    }
+
     async fn told(&self, machine: &MachineUid, command: Command) -> Result<(), Cause> {
         let slot = self.slot(machine);
         let mut slot = slot.lock().await;
@@ -274,6 +296,15 @@ impl NodeProvider for ContainerNodes {
             .map_err(fail("observe", machine))
     }
 
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        self.listed(cluster)
+            .await
+            .map_err(|error| ListMachinesError {
+                cluster: cluster.clone(),
+                source: error.into(),
+            })
+    }
+
     async fn stop_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError> {
         self.told(machine, Command::StopKubelet)
             .await
@@ -284,6 +315,12 @@ impl NodeProvider for ContainerNodes {
         self.told(machine, Command::StartKubelet)
             .await
             .map_err(fail("start the kubelet of", machine))
+    }
+
+    async fn set_max_pods(&self, machine: &MachineUid, max_pods: u32) -> Result<(), MachineError> {
+        self.resized(machine, max_pods)
+            .await
+            .map_err(fail("resize", machine))
     }
 
     async fn delete(&self, machine: &MachineUid) -> Result<(), MachineError> {
@@ -307,11 +344,11 @@ mod tests {
     use super::*;
     use camino::Utf8Path;
 
-    fn nodes(data: &Utf8Path) -> ContainerNodes {
+    pub(super) fn nodes(data: &Utf8Path) -> ContainerNodes {
         ContainerNodes::new(ContainerNodesConfig {
             data: data.to_owned(),
             installation: InstallationId::new("11111111-aaaa"),
-            software: NodeSoftware::of_distro(Utf8Path::new("/distro")),
+            software: BTreeMap::new(),
             program: "/bin/neap".into(),
         })
     }
@@ -331,6 +368,7 @@ mod tests {
         nodes.delete(&machine).await.unwrap();
         nodes.stop_kubelet(&machine).await.unwrap();
         nodes.start_kubelet(&machine).await.unwrap_err();
+        nodes.set_max_pods(&machine, 9).await.unwrap_err();
     }
 
     #[tokio::test]
@@ -379,6 +417,38 @@ mod tests {
         // What is not understood is no machine that is gone.
         nodes.observe(&damaged).await.unwrap_err();
         assert!(dir.path().exists());
+    }
+
+    #[tokio::test]
+    async fn everything_that_lies_in_a_clusters_folder_is_listed_and_nothing_else() {
+        let (_guard, data) = temporary();
+        let nodes = nodes(&data);
+        let cluster = record::tests::plan().cluster;
+        assert_eq!(nodes.list(&cluster).await.unwrap(), []);
+        let make = |cluster: &ClusterUid, name: &str| {
+            let dir = MachineDir::new(&data, cluster, &MachineUid::new(name));
+            dir.make().unwrap();
+            dir
+        };
+        make(&cluster, "1-cut-short");
+        std::fs::write(make(&cluster, "2-damaged").record(), "").unwrap();
+        let whole = make(&cluster, "3-whole");
+        MachineRecord::new(&nodes.config.installation, &record::tests::plan())
+            .write(&whole.record())
+            .unwrap();
+        std::fs::write(whole.started(), b"").unwrap();
+        make(&ClusterUid::new("other"), "4-of-another");
+        let found = nodes.list(&cluster).await.unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|found| (found.machine.as_str(), found.power))
+            .collect();
+        let expected = [
+            ("1-cut-short", Power::Unknown),
+            ("2-damaged", Power::Unknown),
+            ("3-whole", Power::Error),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[tokio::test]

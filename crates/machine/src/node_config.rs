@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// Socket of the node's containerd, inside the node.
 pub(crate) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+/// Name of the kubelet's configuration.
+pub(crate) const KUBELET_FILE: &str = "kubelet.json";
 /// Name of the network configuration.
 pub(crate) const CNI_FILE: &str = "10-neap.conflist";
 
@@ -109,7 +111,7 @@ pub(crate) fn files(
 ) -> Vec<(&'static str, String)> {
     let server = plan.credentials.server.as_str();
     vec![
-        ("kubelet.json", kubelet(plan, host).to_string()),
+        (KUBELET_FILE, kubelet(plan, host).to_string()),
         (
             "kubelet.kubeconfig",
             kubeconfig(server, "kubelet").to_string(),
@@ -196,6 +198,13 @@ fn kubelet(plan: &MachinePlan, host: HostCapacity) -> Value {
         "shutdownGracePeriod": "0s",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
     })
+}
+
+/// The kubelet's configuration as it was written, with another number of pods.
+pub(crate) fn with_max_pods(kubelet: &[u8], max_pods: u32) -> serde_json::Result<Vec<u8>> {
+    let mut config: serde_json::Map<String, Value> = serde_json::from_slice(kubelet)?;
+    config.insert("maxPods".to_owned(), max_pods.into());
+    serde_json::to_vec(&config)
 }
 
 fn kube_proxy(plan: &MachinePlan) -> Value {
@@ -361,6 +370,18 @@ mod tests {
         assert_eq!(kubelet["cgroupRoot"], format!("/{}", crate::agent::PODS));
         assert_eq!(kubelet["maxPods"], 8);
         assert_eq!(kubelet["providerID"], "neap://ci/ci-node1");
+    }
+
+    #[test]
+    fn another_number_of_pods_changes_nothing_else() {
+        let written = written(HOST).remove(KUBELET_FILE).unwrap();
+        let same = with_max_pods(written.as_bytes(), 8).unwrap();
+        assert_eq!(same, written.as_bytes(), "the kubelet is not restarted");
+        let larger = with_max_pods(written.as_bytes(), 16).unwrap();
+        let mut expected = parsed(KUBELET_FILE);
+        expected["maxPods"] = json!(16);
+        assert_eq!(serde_json::from_slice::<Value>(&larger).unwrap(), expected);
+        with_max_pods(b"", 16).unwrap_err();
     }
 
     #[test]

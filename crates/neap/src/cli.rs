@@ -230,6 +230,10 @@ pub(crate) struct CreateArgs {
     #[arg(value_parser = label)]
     pub(crate) name: String,
 
+    /// Minor version of Kubernetes, such as 1.37 [default: that of the newest build]
+    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
+    pub(crate) kube_version: Option<String>,
+
     /// Most nodes at any time [default: 1]
     #[arg(long, value_name = "N", help_heading = "Scaling")]
     pub(crate) max_nodes: Option<u32>,
@@ -399,6 +403,16 @@ fn label(text: &str) -> Result<String, String> {
 }
 
 /// Checks a hold and keeps its written form, which is what the record holds.
+/// As `spec.version`.
+fn minor_version(text: &str) -> Result<String, String> {
+    let minor = text.strip_prefix("1.").unwrap_or_default();
+    if (1..=4).contains(&minor.len()) && minor.bytes().all(|b| b.is_ascii_digit()) {
+        Ok(text.to_owned())
+    } else {
+        Err("a minor version of Kubernetes is written like 1.37".to_owned())
+    }
+}
+
 fn hold(text: &str) -> Result<String, String> {
     parse_duration(text)
         .map(|_| text.to_owned())

@@ -161,6 +161,16 @@ pub(crate) enum Problem {
         /// Name.
         name: String,
     },
+    /// What it waits for never comes.
+    #[error("cluster {name} does not become Ready: {why}")]
+    NeverReady {
+        /// Name.
+        name: String,
+        /// As its condition Ready says.
+        why: String,
+        /// What to do about it.
+        look: String,
+    },
     /// The API server refused what was asked for.
     #[error("refused: {message}")]
     Refused {
@@ -246,6 +256,7 @@ impl Problem {
             | Self::ForeignFiles { .. }
             | Self::ClusterExists { .. }
             | Self::ClusterLeaves { .. }
+            | Self::NeverReady { .. }
             | Self::Declined
             | Self::StepFailed { .. }
             | Self::Leftovers { .. } => Exit::Failed,
@@ -294,7 +305,7 @@ impl Problem {
                 "repeat it once it is gone; `neap why cluster {name} -n {account}` says what is left of it"
             ),
             Self::NotConfirmed => "repeat it with --yes".into(),
-            Self::TimedOut { look, .. } => look.clone(),
+            Self::TimedOut { look, .. } | Self::NeverReady { look, .. } => look.clone(),
             Self::RefusedBySocket { next, .. } => next.clone(),
             Self::Leftovers { .. } => "look at what holds it, then repeat".into(),
             Self::Refused { .. }

@@ -83,7 +83,8 @@ pub(crate) async fn list_machines(
     Ok(items)
 }
 
-/// Makes the record, and the account's namespace where there is none.
+/// Makes the record, and the account's namespace where there is none: not for
+/// a record that is refused.
 pub(crate) async fn create_cluster(
     hub: &Client,
     account: &str,
@@ -94,6 +95,42 @@ pub(crate) async fn create_cluster(
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
     };
+    let record = Cluster::new(name, spec);
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), account);
+    let mut made = clusters.create(&params, &record).await;
+    if made
+        .as_ref()
+        .is_err_and(|error| code_of(error) == Some(404))
+    {
+        rehearse(hub, &params, &record).await?;
+        create_account(hub, &params, account).await?;
+        made = clusters.create(&params, &record).await;
+    }
+    match made {
+        Ok(cluster) => Ok(cluster),
+        Err(error) if code_of(&error) == Some(409) => {
+            let found = find_cluster(hub, account, name).await?;
+            Err(taken(account, name, found.as_ref()).into())
+        }
+        Err(error) => Err(refused_or(error)),
+    }
+}
+
+/// Whether the API server takes the record, asked of an account that there
+/// always is. That the name is taken there is said after all other checks.
+async fn rehearse(hub: &Client, params: &PostParams, record: &Cluster) -> anyhow::Result<()> {
+    let params = PostParams {
+        dry_run: true,
+        ..params.clone()
+    };
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), "default");
+    match clusters.create(&params, record).await {
+        Err(error) if code_of(&error) != Some(409) => Err(refused_or(error)),
+        _ => Ok(()),
+    }
+}
+
+async fn create_account(hub: &Client, params: &PostParams, account: &str) -> anyhow::Result<()> {
     let namespaces: Api<Namespace> = Api::all(hub.clone());
     let namespace = Namespace {
         metadata: ObjectMeta {
@@ -102,21 +139,11 @@ pub(crate) async fn create_cluster(
         },
         ..Namespace::default()
     };
-    match namespaces.create(&params, &namespace).await {
+    match namespaces.create(params, &namespace).await {
         Err(error) if code_of(&error) != Some(409) => {
-            return Err(refused_or(error))
-                .with_context(|| format!("failed to create account {account}"));
+            Err(refused_or(error)).with_context(|| format!("failed to create account {account}"))
         }
-        _ => {}
-    }
-    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), account);
-    match clusters.create(&params, &Cluster::new(name, spec)).await {
-        Ok(cluster) => Ok(cluster),
-        Err(error) if code_of(&error) == Some(409) => {
-            let found = find_cluster(hub, account, name).await?;
-            Err(taken(account, name, found.as_ref()).into())
-        }
-        Err(error) => Err(refused_or(error)),
+        _ => Ok(()),
     }
 }
 
@@ -209,6 +236,8 @@ pub(crate) fn phase_text(cluster: &Cluster) -> &'static str {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use kube::client::Body;
+    use std::sync::{Arc, Mutex};
 
     #[test]
     fn a_name_that_is_about_to_be_free_is_told_from_one_that_is_taken() {
@@ -230,5 +259,50 @@ mod tests {
             );
             assert!(problem.hint().unwrap().contains("repeat"));
         }
+    }
+
+    /// Creates a Cluster in an account that is not there, on a server that
+    /// takes such records or refuses them; what was asked of it.
+    async fn created(takes: bool) -> (bool, Vec<String>) {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let asked = Arc::clone(&log);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let uri = request.uri().clone();
+            let mut log = asked.lock().unwrap();
+            let there = log.iter().any(|line| line == "/api/v1/namespaces");
+            log.push(uri.path().to_owned());
+            let rehearsal = uri.query().unwrap_or_default().contains("dryRun=All");
+            let code = match uri.path() {
+                "/api/v1/namespaces" => 201,
+                "/apis/neap.dev/v1alpha1/namespaces/team/clusters" if !there => 404,
+                "/apis/neap.dev/v1alpha1/namespaces/default/clusters" if !rehearsal => 500,
+                _ if takes => 201,
+                _ => 422,
+            };
+            let answer = if code == 201 {
+                serde_json::json!({"metadata": {"name": "ci"}, "spec": {}})
+            } else {
+                serde_json::json!({"kind": "Status", "status": "Failure", "code": code})
+            };
+            let answer = Body::from(answer.to_string().into_bytes());
+            let answer = http::Response::builder().status(code).body(answer).unwrap();
+            async move { Ok::<_, std::convert::Infallible>(answer) }
+        });
+        let hub = Client::new(service, "default");
+        let made = create_cluster(&hub, "team", "ci", ClusterSpec::default()).await;
+        let log = log.lock().unwrap().clone();
+        (made.is_ok(), log)
+    }
+
+    #[tokio::test]
+    async fn no_account_is_made_for_a_cluster_that_is_refused() {
+        let team = "/apis/neap.dev/v1alpha1/namespaces/team/clusters";
+        let rehearsal = "/apis/neap.dev/v1alpha1/namespaces/default/clusters";
+        let (made, asked) = created(false).await;
+        assert!(!made);
+        assert_eq!(asked, [team, rehearsal]);
+        let (made, asked) = created(true).await;
+        assert!(made);
+        assert_eq!(asked, [team, rehearsal, "/api/v1/namespaces", team]);
     }
 }

@@ -159,7 +159,10 @@ async fn adopt_machines(
     let nodes = ContainerNodes::new(ContainerNodesConfig {
         data: clusters,
         installation: installation.clone(),
-        software: NodeSoftware::of_distro(&distro.path),
+        software: std::iter::once(distro)
+            .chain(&distro.siblings())
+            .map(|distro| (distro.id.clone(), NodeSoftware::of_distro(&distro.path)))
+            .collect(),
         program,
     });
     let adopted = nodes

@@ -86,10 +86,11 @@ fn explain(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Explanati
                 name: machine.name_any(),
                 phase: machine.phase().to_string(),
                 power: machine.power().to_string(),
-                message: machine
-                    .status
-                    .as_ref()
-                    .and_then(|status| status.message.clone()),
+                message: machine.status.as_ref().and_then(|status| {
+                    let small = status.resizing.as_ref();
+                    let small = small.and_then(|failures| failures.message.clone());
+                    status.message.clone().or(small)
+                }),
             })
             .collect(),
         next: next(cluster, machines, now),

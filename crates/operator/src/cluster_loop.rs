@@ -10,7 +10,7 @@ mod status;
 
 use crate::calls::{CallApiError, Calls};
 use crate::operator::Context;
-use crate::traits::{ControlPlaneError, ControlPlanePlan, MachineError};
+use crate::traits::{ControlPlaneError, ControlPlanePlan, ListMachinesError, MachineError};
 use crate::view::{ClusterId, HubView, until};
 use jiff::Timestamp;
 use kube::{Api, Resource, ResourceExt};
@@ -39,6 +39,9 @@ const LOOK_SELDOM: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How long after its start it is looked at often.
 const SOON: Duration = Duration::from_secs(15);
+/// Between two looks at one of which nothing is begun until its record or this
+/// neap is another.
+const LOOK_RARELY: Duration = Duration::from_secs(60);
 /// Between two looks at the process of one that is Ready.
 const LOOK_RUNNING: Duration = Duration::from_secs(1);
 
@@ -51,6 +54,9 @@ pub(crate) enum TurnClusterError {
     /// The control plane could not be acted on.
     #[error(transparent)]
     ActOnControlPlane(#[from] ControlPlaneError),
+    /// It is not known which machines there are.
+    #[error(transparent)]
+    ListMachines(#[from] ListMachinesError),
     /// A machine could not be ended.
     #[error(transparent)]
     ActOnMachine(#[from] MachineError),
@@ -91,6 +97,8 @@ struct ClusterLoop {
     seen_running: bool,
     bootstrapped: bool,
     was_running: bool,
+    /// Turns in a row that failed.
+    errors: u32,
 }
 
 impl ClusterLoop {
@@ -111,6 +119,7 @@ impl ClusterLoop {
             ensured: false,
             seen_running: false,
             bootstrapped: false,
+            errors: 0,
             context,
             id,
             view,
@@ -120,29 +129,26 @@ impl ClusterLoop {
     }
 
     async fn run(mut self) {
-        let mut errors = 0;
         loop {
             let wait = match self.turn().await {
-                Ok(Turn::Wait(wait)) => {
-                    errors = 0;
-                    wait
-                }
+                // What is true again is told by the next turn.
+                Ok(Turn::Wait(_)) if std::mem::take(&mut self.errors) > 0 => LOOK_AGAIN,
+                Ok(Turn::Wait(wait)) => wait,
                 Ok(Turn::Gone) => break,
                 Err(TurnClusterError::CallHub(error)) if error.is_interrupt() => break,
                 // Another writer was faster: what it wrote is on its way.
                 Err(TurnClusterError::CallHub(error)) if error.is_conflict() => LOOK_AGAIN,
                 Err(error) => {
-                    let wait = if errors == 0 {
+                    let how = neap_kube::describe(&error);
+                    tracing::warn!(cluster = %self.id, error = how, "cluster loop failed; trying again");
+                    // One failure is soon forgotten, and not worth a word.
+                    let wait = if self.errors == 0 {
                         LOOK_AGAIN
                     } else {
-                        Duration::try_from(backoff(errors)).unwrap_or_default()
+                        self.tell_failure(how).await;
+                        Duration::try_from(backoff(self.errors)).unwrap_or_default()
                     };
-                    errors += 1;
-                    tracing::warn!(
-                        cluster = %self.id,
-                        error = neap_kube::describe(&error),
-                        "cluster loop failed; trying again"
-                    );
+                    self.errors = self.errors.saturating_add(1);
                     wait
                 }
             };
@@ -153,7 +159,7 @@ impl ClusterLoop {
                 changed = self.view.changed() => if changed.is_err() { break },
                 end = self.scaling.ended() => self.observe_scaling_end(end).await,
                 // After a turn that failed this would be so at once, again and again.
-                () = control_planes.ended(&self.id.uid), if self.seen_running && errors == 0 => {}
+                () = control_planes.ended(&self.id.uid), if self.seen_running && self.errors == 0 => {}
                 () = clock.sleep(wait) => {}
             }
         }
@@ -166,7 +172,8 @@ impl ClusterLoop {
         let now = self.context.clock.now();
         let step = decide_cluster(&observed, now);
         tracing::debug!(cluster = %self.id, ?step, "cluster loop");
-        if status::is_worth_telling(&step) {
+        // While turns fail, that is what is told.
+        if self.errors == 0 && status::is_worth_telling(&step) {
             let reason = self.tell(&observed, &step);
             self.apply_status(&cluster, &observed, reason).await?;
         }
@@ -185,9 +192,7 @@ impl ClusterLoop {
         let mut machines = 0;
         if deleting {
             self.scaling.stop().await;
-            machines = deletion::list_machines(&self.calls, &self.context.hub, &self.id)
-                .await?
-                .len();
+            machines = deletion::left(&self.calls, &self.context, &self.id).await?;
         } else if let ObservedControlPlane::Running { since, .. } = control_plane {
             if !self.ensured && finalizer {
                 self.adopt(cluster).await?;
@@ -208,6 +213,9 @@ impl ClusterLoop {
         Ok(ObservedCluster {
             deleting,
             finalizer,
+            version: cluster.spec.version.clone(),
+            has_distro: self.status.distro.is_some(),
+            versions: self.context.control_planes.versions(),
             control_plane,
             api,
             bootstrapped: self.bootstrapped,
@@ -249,6 +257,9 @@ impl ClusterLoop {
             ClusterStep::WaitFor {
                 reason: Reason::NothingLeft,
             } => Ok(Turn::Gone),
+            ClusterStep::WaitFor {
+                reason: Reason::VersionNotBuilt { .. },
+            } => Ok(Turn::Wait(LOOK_RARELY)),
             ClusterStep::WaitFor { .. } => Ok(Turn::Wait(match &observed.control_plane {
                 ObservedControlPlane::Running { since, .. } => pause(*since, now),
                 _ => LOOK_SELDOM,
@@ -361,6 +372,7 @@ impl ClusterLoop {
             name: self.id.name.clone(),
             allow_privileged: cluster.spec.control_plane.allow_privileged,
             distro: self.status.distro.clone(),
+            version: cluster.spec.version.clone(),
         }
     }
 

@@ -10,6 +10,7 @@ mod pass;
 mod provision;
 mod release;
 mod remove;
+mod resize;
 mod status;
 mod watch;
 
@@ -299,6 +300,7 @@ impl ScalingLoop {
                 // On a list that failed nothing is made, released or told.
                 MachineStep::Create
                 | MachineStep::Join
+                | MachineStep::Resize(_)
                 | MachineStep::Release
                 | MachineStep::RecordReady(_)
                     if !readable => {}
@@ -347,6 +349,9 @@ impl ScalingLoop {
                 .map_or(ProviderView::NotAsked, |(provider, _)| *provider),
             node: self.tenant.node_view(&machine.machine_name(), uid),
             retry_at: self.status.retry_at(),
+            pods_per_node: machine.spec.pods_per_node,
+            wanted_pods_per_node: self.view.borrow().cluster.spec.scaling.pods_per_node,
+            resize_retry_at: resize::retry_at(machine),
         }
     }
 

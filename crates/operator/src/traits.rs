@@ -31,10 +31,21 @@ pub struct ControlPlaneError {
 #[derive(Debug, thiserror::Error)]
 #[error("failed to {operation} machine {machine}")]
 pub struct MachineError {
-    /// A verb: `create`, `observe`, `stop the kubelet of`, `delete`.
+    /// A verb: `create`, `observe`, `stop the kubelet of`, `resize`, `delete`.
     pub operation: &'static str,
     /// The machine by UID.
     pub machine: MachineUid,
+    /// Why.
+    #[source]
+    pub source: Cause,
+}
+
+/// The machines of a Cluster could not be listed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to list the machines of cluster {cluster}")]
+pub struct ListMachinesError {
+    /// The Cluster by UID.
+    pub cluster: ClusterUid,
     /// Why.
     #[source]
     pub source: Cause,
@@ -51,8 +62,10 @@ pub struct ControlPlanePlan {
     pub name: String,
     /// Whether privileged pods are allowed.
     pub allow_privileged: bool,
-    /// The distro it was started with, or `None` for the newest.
+    /// The distro it was started with, which it keeps.
     pub distro: Option<String>,
+    /// Minor version for a first start, or `None` for the newest.
+    pub version: Option<String>,
 }
 
 /// As whom a tenant API is spoken to.
@@ -67,6 +80,9 @@ pub enum TenantIdentity {
 /// What a node needs to be one of a cluster's.
 #[derive(Clone)]
 pub struct NodeCredentials {
+    /// The distro of its control plane. A node is made of the same: a kubelet
+    /// must not be newer than its API server.
+    pub distro: String,
     /// URL of the tenant API as nodes reach it.
     pub server: String,
     /// CA of serving certificates, PEM.
@@ -136,6 +152,10 @@ pub trait ControlPlanes: Send + Sync {
         address: Ipv4Addr,
     ) -> Result<NodeCredentials, ControlPlaneError>;
 
+    /// Minor versions of Kubernetes of which there is a distro, such as
+    /// "1.37", oldest first.
+    fn versions(&self) -> Vec<String>;
+
     /// The URL by which users reach it, without secrets.
     fn endpoint(&self, plan: &ControlPlanePlan) -> String;
 }
@@ -204,11 +224,19 @@ pub trait NodeProvider: Send + Sync {
     /// [`Self::create`] finishes it, [`Self::delete`] removes it.
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError>;
 
+    /// All that it has of machines of this Cluster, whoever knows of them; also
+    /// what was cut short before its start and what it does not understand.
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError>;
+
     /// Stops the kubelet and waits until it has ended; containers run on.
     async fn stop_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;
 
     /// Starts the kubelet again if it does not run.
     async fn start_kubelet(&self, machine: &MachineUid) -> Result<(), MachineError>;
+
+    /// Gives the Node room for this many pods, unless it has room for more;
+    /// containers run on. What an earlier call began is finished.
+    async fn set_max_pods(&self, machine: &MachineUid, max_pods: u32) -> Result<(), MachineError>;
 
     /// Ends the machine and removes all that it is. Returns after the proof
     /// of absence.

@@ -123,6 +123,7 @@ fn a_new_record_is_pending_and_not_known() {
             joined: None,
             idle_since: None,
             pods_per_node: 5,
+            resize_failed: false,
             deleting: false,
         }
     );

@@ -5,6 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::core::cel::Validator;
 use serde_json::{Value, json};
 
+const UID: &str = "3854fa3e-176d-4eb8-8006-af3afb709e7b";
+
 fn version(kind: &str) -> CustomResourceDefinitionVersion {
     let crd = crds()
         .into_iter()
@@ -38,7 +40,7 @@ fn machine(name: &str, spec: Value) -> Value {
 }
 
 fn machine_spec() -> Value {
-    json!({"cluster": "web", "clusterUid": "u", "ordinal": 3, "podsPerNode": 8})
+    json!({"cluster": "web", "clusterUid": UID, "ordinal": 3, "podsPerNode": 8})
 }
 
 /// What the rules in the definition say of this object.
@@ -236,6 +238,42 @@ fn a_provider_stays() {
 }
 
 #[test]
+fn whether_privileged_pods_are_allowed_stays() {
+    let with =
+        |allowed: bool| cluster("web", json!({"controlPlane": {"allowPrivileged": allowed}}));
+    let fixed = "controlPlane.allowPrivileged cannot change: make a new cluster";
+    for (old, new, expected) in [
+        (false, true, &[fixed][..]),
+        (true, false, &[fixed]),
+        (true, true, &[]),
+    ] {
+        assert_eq!(refusals("Cluster", &with(new), Some(&with(old))), expected);
+    }
+}
+
+#[test]
+fn a_machine_names_its_cluster_by_a_uid() {
+    for (uid, good) in [
+        (UID, true),
+        ("u", false),
+        ("", false),
+        ("../../../../../../../../../../etc/x", false),
+        ("3854FA3E-176D-4EB8-8006-AF3AFB709E7B", false),
+        ("3854fa3e-176d-4eb8-8006-af3afb709e7b0", false),
+    ] {
+        let mut spec = machine_spec();
+        spec["clusterUid"] = json!(uid);
+        let refused = refusals("Machine", &machine("web-node3", spec), None);
+        let expected = if good {
+            &[][..]
+        } else {
+            &["clusterUid is the UID of the Cluster"]
+        };
+        assert_eq!(refused, expected, "{uid}");
+    }
+}
+
+#[test]
 fn unknown_words_are_refused() {
     let schema = schema("Cluster");
     for (path, words) in [
@@ -255,22 +293,34 @@ fn unknown_words_are_refused() {
 }
 
 #[test]
-fn a_machine_never_changes() {
-    let old = machine("web-node3", machine_spec());
+fn a_machine_never_changes_but_in_its_room() {
+    let mut spec = machine_spec();
+    spec["provider"] = json!("container");
+    spec["class"] = json!({"cpu": "1", "memory": "1Gi"});
+    let old = machine("web-node3", spec.clone());
     assert!(refusals("Machine", &old, Some(&old)).is_empty());
     for (field, value) in [
         ("ordinal", json!(4)),
-        ("podsPerNode", json!(9)),
-        ("clusterUid", json!("v")),
+        ("cluster", json!("we")),
+        ("clusterUid", json!("cd5131ab-f6d8-4f07-842a-d4392aad077d")),
+        ("provider", json!("microvm")),
         ("class", json!({"cpu": "2", "memory": "1Gi"})),
     ] {
-        let mut spec = machine_spec();
+        let mut spec = spec.clone();
         spec[field] = value;
         let refused = refusals("Machine", &machine("web-node3", spec), Some(&old));
         assert!(
-            refused.contains(&"the spec of a Machine cannot change".to_owned()),
+            refused
+                .contains(&"the spec of a Machine cannot change, but for podsPerNode".to_owned()),
             "{refused:?}"
         );
+    }
+    let shrinks =
+        "podsPerNode of a Machine may grow and not shrink: its node would refuse pods that run";
+    for (number, expected) in [(9, &[][..]), (250, &[]), (7, &[shrinks])] {
+        spec["podsPerNode"] = json!(number);
+        let changed = machine("web-node3", spec.clone());
+        assert_eq!(refusals("Machine", &changed, Some(&old)), expected);
     }
 }
 

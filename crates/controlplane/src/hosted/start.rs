@@ -1,6 +1,6 @@
 //! Starting a control plane, or adopting the one that runs.
 
-use super::{Ensured, Entry, HostedControlPlanes, State};
+use super::{Build, Ensured, Entry, HostedControlPlanes, State};
 use crate::access::socket::{OpenSocketError, check_socket_path};
 use crate::certificates::{self, WriteCertificatesError, write_components};
 use crate::config::FindDistroError;
@@ -130,7 +130,7 @@ impl HostedControlPlanes {
         entry: &Entry,
         state: &mut State,
         role: &Role,
-        distro: Option<&str>,
+        build: Build<'_>,
     ) -> Result<Ensured, StartSiteError> {
         let recorded = self.read_record(&entry.site)?;
         let adopted = match self.find_running(entry, state)? {
@@ -146,7 +146,7 @@ impl HostedControlPlanes {
                 adopted: true,
             });
         }
-        self.start(entry, state, role, distro).await
+        self.start(entry, state, role, build).await
     }
 
     /// The process that runs, taken over if it was not before.
@@ -191,12 +191,13 @@ impl HostedControlPlanes {
         entry: &Entry,
         state: &mut State,
         role: &Role,
-        distro: Option<&str>,
+        build: Build<'_>,
     ) -> Result<Ensured, StartSiteError> {
         let site = &entry.site;
         let config = &self.shared.config;
         let kept = self.read_record(site)?.map(|record| record.distro);
-        let distro = config.distros.find(distro.or(kept.as_deref()))?;
+        let kept = build.distro.or(kept.as_deref());
+        let distro = config.distros.find(kept, build.version)?;
         check_socket_path(&site.store_socket())?;
         let group = site.control_plane_group()?;
         // A run whose shim was killed may have left something behind; the

@@ -12,6 +12,9 @@ fn new_cluster() -> ObservedCluster {
     ObservedCluster {
         deleting: false,
         finalizer: true,
+        version: None,
+        has_distro: false,
+        versions: vec!["1.36".into(), "1.37".into()],
         control_plane: ObservedControlPlane::Absent,
         api: ApiState::Unreachable,
         bootstrapped: false,
@@ -75,6 +78,46 @@ fn nothing_is_made_before_the_finalizer_is_on_the_record() {
 #[test]
 fn a_new_cluster_is_started() {
     check(new_cluster(), ClusterStep::Start, ClusterPhase::Created);
+}
+
+#[test]
+fn nothing_is_begun_for_a_version_that_is_not_built() {
+    let asking = |version: &str| ObservedCluster {
+        version: Some(version.into()),
+        finalizer: false,
+        ..new_cluster()
+    };
+    let missing = Reason::VersionNotBuilt {
+        version: "1.30".into(),
+        built: vec!["1.36".into(), "1.37".into()],
+    };
+    check(asking("1.30"), wait(missing.clone()), ClusterPhase::Created);
+    check(
+        asking("1.36"),
+        ClusterStep::AddFinalizer,
+        ClusterPhase::Created,
+    );
+    // What was started keeps its build, which may lie here under another name.
+    let started = ObservedCluster {
+        has_distro: true,
+        ..asking("1.30")
+    };
+    check(started, ClusterStep::AddFinalizer, ClusterPhase::Created);
+    let begun = ObservedCluster {
+        version: Some("1.30".into()),
+        ..exited()
+    };
+    check(begun, ClusterStep::Start, ClusterPhase::Starting);
+    let deleted = ObservedCluster {
+        deleting: true,
+        finalizer: true,
+        ..asking("1.30")
+    };
+    check(
+        deleted,
+        ClusterStep::RemoveFinalizer,
+        ClusterPhase::Destroying,
+    );
 }
 
 #[test]

@@ -137,7 +137,7 @@ impl fmt::Display for Reason {
             ),
             Self::ForeignRecord { node, machine } => write!(
                 f,
-                "Node {node} says that it is machine {machine}, which has no record; nothing is done until that is settled."
+                "Node {node} says that it is machine {machine}, which has no record; nothing is made or removed. A machine that is still there is kept: the way out is to delete the cluster, which ends it too."
             ),
             Self::ScaleUp {
                 demand,
@@ -254,7 +254,16 @@ impl fmt::Display for Reason {
                 "Pod {pod} was bound to {machine} after that had left, and never started."
             ),
             Self::PodLost { machine, pod } => write!(f, "Pod {pod} is lost with {machine}."),
+            Self::RoomGrown {
+                machine,
+                pods_per_node,
+            } => write!(f, "{machine} has room for {} now.", pods(*pods_per_node)),
             Self::DeletedByUser { machine } => write!(f, "{machine} was deleted by its user."),
+            Self::VersionNotBuilt { version, built } => write!(
+                f,
+                "Kubernetes {version} is not built on this machine, where there is {}; nothing is started. Make a cluster of a version that there is.",
+                built.join(" and ")
+            ),
             Self::ControlPlaneStarting { since } => {
                 write!(
                     f,

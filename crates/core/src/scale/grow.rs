@@ -2,7 +2,7 @@
 
 use super::ordinals::free_ordinals;
 use super::pass::{Census, Pass, Verdict};
-use super::{Action, number, size, wanted};
+use super::{Action, number, size};
 use crate::addressing::MAX_ORDINAL;
 use crate::demand::intent;
 use crate::reason::Reason;
@@ -98,7 +98,7 @@ impl Pass<'_> {
         let reason = Reason::ScaleUp {
             demand: self.demand,
             pods_per_node: self.policy.pods_per_node,
-            wanted: wanted(self.demand, self.policy),
+            wanted: self.wanted,
             target: self.target,
             counted,
             new: number(&ordinals),

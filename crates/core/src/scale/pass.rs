@@ -1,7 +1,9 @@
 //! One pass: what is known, the order of the rules, and the outcome.
 
 use super::leaving::{Occupation, can_return, counts, foreign_record, is_stopped, join_deadline};
-use super::{Action, DECISION_VERSION, Decision, Policy, Remember, State, number, target, wanted};
+use super::{
+    Action, DECISION_VERSION, Decision, Policy, Remember, State, limited, number, wanted_beside,
+};
 use crate::demand::{demand, intent};
 use crate::ids::MachineName;
 use crate::machine::{MachinePhase, ObservedMachine};
@@ -22,6 +24,8 @@ pub(super) struct Pass<'a> {
     pub(super) occupation: Occupation<'a>,
     pub(super) hold: SignedDuration,
     pub(super) demand: u32,
+    /// Nodes that the work fills, before any limit.
+    pub(super) wanted: u32,
     pub(super) target: u32,
     /// Since when there has been no work; none while there is.
     pub(super) idle_since: Option<Timestamp>,
@@ -98,15 +102,26 @@ impl<'a> Pass<'a> {
         let demand = demand(observation, policy.daemon_sets);
         let mut machines: Machines<'_> = observation.machines.iter().collect();
         machines.sort_by_key(|machine| (machine.created, machine.ordinal, &machine.name));
+        let occupation = Occupation::of(observation);
+        // A machine that is given more room in a moment counts as if it had it.
+        let small: Vec<u32> = machines
+            .iter()
+            .filter(|machine| machine.resize_failed && counts(machine))
+            .filter(|machine| occupation.loss(machine, now).is_none())
+            .map(|machine| machine.pods_per_node)
+            .filter(|room| *room < policy.pods_per_node)
+            .collect();
+        let wanted = wanted_beside(&small, demand, policy);
         Self {
             observation,
             state,
             now,
             policy,
-            occupation: Occupation::of(observation),
+            occupation,
             hold: policy.hold.max(SignedDuration::ZERO),
             demand,
-            target: target(demand, policy),
+            wanted,
+            target: limited(wanted, demand, policy),
             idle_since: (!intent(demand)).then(|| since(state.idle_since, now)),
             machines,
         }
@@ -208,7 +223,7 @@ impl<'a> Pass<'a> {
     /// Why nothing is to be done while as many are there as wanted.
     pub(super) fn rest(&self, counted: u32) -> Reason {
         let demand = self.demand;
-        let wanted = wanted(demand, self.policy);
+        let wanted = self.wanted;
         let max_nodes = self.policy.max_nodes;
         if !intent(demand) {
             Reason::NoWork { counted }

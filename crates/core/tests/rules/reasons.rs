@@ -108,7 +108,7 @@ fn all() -> Vec<(Reason, &'static str)> {
                 node: NodeName::new("web-node7"),
                 machine: MachineUid::new("u7"),
             },
-            "Node web-node7 says that it is machine u7, which has no record; nothing is done until that is settled.",
+            "Node web-node7 says that it is machine u7, which has no record; nothing is made or removed. A machine that is still there is kept: the way out is to delete the cluster, which ends it too.",
         ),
         (
             Reason::ScaleUp {
@@ -220,8 +220,22 @@ fn all() -> Vec<(Reason, &'static str)> {
             "Pod ci/build is lost with web-node1.",
         ),
         (
+            Reason::RoomGrown {
+                machine: machine.clone(),
+                pods_per_node: 16,
+            },
+            "web-node1 has room for 16 pods now.",
+        ),
+        (
             Reason::DeletedByUser { machine },
             "web-node1 was deleted by its user.",
+        ),
+        (
+            Reason::VersionNotBuilt {
+                version: "1.30".into(),
+                built: vec!["1.36".into(), "1.37".into()],
+            },
+            "Kubernetes 1.30 is not built on this machine, where there is 1.36 and 1.37; nothing is started. Make a cluster of a version that there is.",
         ),
         (
             Reason::ControlPlaneStarting { since },

@@ -79,8 +79,9 @@ fn machine(ordinal: u32) -> impl Strategy<Value = ObservedMachine> {
         1 => Just(Power::Unknown),
     ];
     let idle = proptest::option::of(time());
-    (phase, power, time(), idle, proptest::bool::weighted(0.1)).prop_map(
-        move |(phase, power, created, idle, deleting)| {
+    let rarely = || proptest::bool::weighted(0.1);
+    (phase, power, time(), idle, rarely(), (1..5_u32, rarely())).prop_map(
+        move |(phase, power, created, idle, deleting, (pods_per_node, resize_failed))| {
             let base = match phase {
                 MachinePhase::Pending => pending(ordinal),
                 _ => running(ordinal),
@@ -91,6 +92,8 @@ fn machine(ordinal: u32) -> impl Strategy<Value = ObservedMachine> {
                 created: at(created),
                 idle_since: idle.map(at),
                 deleting,
+                pods_per_node,
+                resize_failed,
                 ..base
             }
         },

@@ -1,8 +1,8 @@
 //! How many nodes are wanted.
 
-use crate::world::{World, waiting};
+use crate::world::{World, bound, check, idle_since, running, small, waiting};
 use neap_core::demand::intent;
-use neap_core::scale::{Policy, target};
+use neap_core::scale::{Policy, target, wanted_beside};
 
 fn policy(pods_per_node: u32, min_nodes: u32, max_nodes: u32) -> Policy {
     Policy {
@@ -62,4 +62,60 @@ fn a_decision_tells_demand_target_and_count() {
         (decision.demand, decision.target, decision.counted),
         (17, 3, 0)
     );
+}
+
+#[test]
+fn nodes_that_stay_small_are_filled_before_any_other() {
+    let policy = policy(16, 0, 10);
+    let table: [(&[u32], u32, u32); 7] = [
+        (&[], 17, 2),
+        (&[8], 0, 0),
+        (&[8], 8, 1),
+        (&[8], 9, 2),
+        (&[8], 25, 3),
+        (&[8, 4], 5, 2),
+        (&[8, 4], 13, 3),
+    ];
+    for (small, demand, expected) in table {
+        let wanted = wanted_beside(small, demand, &policy);
+        assert_eq!(wanted, expected, "{demand} beside {small:?}");
+    }
+}
+
+#[test]
+fn a_node_that_is_given_more_room_in_a_moment_counts_as_if_it_had_it() {
+    let world = World::new()
+        .pods_per_node(16)
+        .machine(running(1))
+        .pods(8, bound(1))
+        .pods(4, waiting());
+    check(&world, &[], "Served");
+}
+
+#[test]
+fn pods_do_not_wait_for_room_that_could_not_be_given() {
+    let world = World::new()
+        .pods_per_node(16)
+        .machine(small(8, running(1)))
+        .pods(8, bound(1))
+        .pods(4, waiting());
+    check(&world, &["provision 2"], "ScaleUp");
+    check(&world.clone().max_nodes(1), &[], "MaxNodesReached");
+    // With both there it rests, and what is idle leaves.
+    check(&world.clone().machine(running(2)), &[], "Served");
+    let done = World::new()
+        .pods_per_node(16)
+        .machine(idle_since(0, small(8, running(1))))
+        .machine(running(2))
+        .pods(4, bound(2));
+    check(&done, &["release 1"], "NodeIdle");
+}
+
+#[test]
+fn a_smaller_number_of_pods_a_node_takes_no_room_away() {
+    let world = World::new()
+        .pods_per_node(4)
+        .machine(small(8, running(1)))
+        .pods(4, bound(1));
+    check(&world, &[], "Served");
 }

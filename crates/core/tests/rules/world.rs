@@ -96,6 +96,7 @@ pub(crate) fn running(ordinal: u32) -> ObservedMachine {
         joined: Some(at(created + 1)),
         idle_since: None,
         pods_per_node: 8,
+        resize_failed: false,
         deleting: false,
     }
 }
@@ -138,6 +139,15 @@ pub(crate) fn powered(power: Power, machine: ObservedMachine) -> ObservedMachine
 pub(crate) fn deleting(machine: ObservedMachine) -> ObservedMachine {
     ObservedMachine {
         deleting: true,
+        ..machine
+    }
+}
+
+/// A machine with room for so many pods that could not be given more.
+pub(crate) fn small(room: u32, machine: ObservedMachine) -> ObservedMachine {
+    ObservedMachine {
+        pods_per_node: room,
+        resize_failed: true,
         ..machine
     }
 }

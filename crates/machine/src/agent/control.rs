@@ -25,6 +25,9 @@ pub(crate) enum Command {
     StopKubelet,
     /// Start the kubelet unless it runs.
     StartKubelet,
+    /// Start the kubelet anew if it runs with another configuration than there
+    /// is now; answered once the new one is started.
+    ReloadKubelet,
     /// Say what runs.
     Status,
 }
@@ -151,6 +154,7 @@ mod tests {
         };
         check(Command::StopKubelet, r#"{"command":"stop-kubelet"}"#);
         check(Command::StartKubelet, r#"{"command":"start-kubelet"}"#);
+        check(Command::ReloadKubelet, r#"{"command":"reload-kubelet"}"#);
         check(Command::Status, r#"{"command":"status"}"#);
     }
 

@@ -4,7 +4,7 @@ use super::config::{AgentConfig, BIN_DIR, CNI_DIR, CONFIG_DIR, LOG_DIR};
 use super::control::{Answer, Command, Request};
 use super::processes::{Processes, Program};
 use super::{control, monotonic, say};
-use crate::node_config::{CNI_FILE, CONTAINERD_SOCKET};
+use crate::node_config::{CNI_FILE, CONTAINERD_SOCKET, KUBELET_FILE};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process};
 use std::collections::BTreeMap;
@@ -101,6 +101,10 @@ struct Node<'a> {
     imports: BTreeMap<i32, Utf8PathBuf>,
     /// The kubelet may run as far as its user is concerned.
     kubelet_allowed: bool,
+    /// The configuration that the kubelet was last started with.
+    kubelet_config: Option<Vec<u8>>,
+    /// Who waits for another kubelet.
+    reloading: Vec<oneshot::Sender<Answer>>,
     /// Who waits for the kubelet's end, and when it is killed.
     stopping: Vec<oneshot::Sender<Answer>>,
     kill_kubelet_at: Option<Duration>,
@@ -131,6 +135,8 @@ impl<'a> Node<'a> {
                 .collect(),
             imports: BTreeMap::new(),
             kubelet_allowed: true,
+            kubelet_config: None,
+            reloading: Vec::new(),
             stopping: Vec::new(),
             kill_kubelet_at: None,
             proxy: Proxy::AfterKubelet(Duration::MAX),
@@ -156,8 +162,16 @@ impl<'a> Node<'a> {
             }
         }
         for program in self.processes.due(now) {
+            if program == Program::Kubelet {
+                self.kubelet_config = kubelet_config();
+            }
             match start(&command_line(self.config, program), program.name()) {
-                Ok(pid) => self.processes.started(program, pid, now),
+                Ok(pid) => {
+                    self.processes.started(program, pid, now);
+                    if program == Program::Kubelet {
+                        self.answer_reloading();
+                    }
+                }
                 Err(error) => {
                     say(format!("failed to start {}: {error}", program.name()));
                     self.processes.start_failed(program, now);
@@ -272,12 +286,23 @@ impl<'a> Node<'a> {
                     self.advance();
                 }
             }
+            Command::ReloadKubelet => {
+                // One that does not run reads what there is when it starts.
+                if self.kubelet_config != kubelet_config()
+                    && let Some(pid) = self.processes.restart(Program::Kubelet)
+                {
+                    say("the kubelet is started anew: its configuration has changed");
+                    self.end_kubelet(pid);
+                    self.reloading.push(answer);
+                    return;
+                }
+            }
             Command::StopKubelet => {
                 self.kubelet_allowed = false;
+                self.answer_reloading();
                 self.processes.unwant(Program::Kubelet);
                 if let Some(pid) = self.processes.pid(Program::Kubelet) {
-                    send(Some(pid), Signal::TERM);
-                    self.kill_kubelet_at = Some(monotonic() + KUBELET_GRACE);
+                    self.end_kubelet(pid);
                     self.stopping.push(answer);
                     return;
                 }
@@ -285,6 +310,17 @@ impl<'a> Node<'a> {
         }
         // Whoever asked may be gone by now.
         let _ = answer.send(Answer::Ok(self.processes.report()));
+    }
+
+    fn end_kubelet(&mut self, pid: i32) {
+        send(Some(pid), Signal::TERM);
+        self.kill_kubelet_at = Some(monotonic() + KUBELET_GRACE);
+    }
+
+    fn answer_reloading(&mut self) {
+        for answer in self.reloading.drain(..) {
+            let _ = answer.send(Answer::Ok(self.processes.report()));
+        }
     }
 
     /// Takes every child that has ended, orphans included.
@@ -362,6 +398,11 @@ impl<'a> Node<'a> {
     }
 }
 
+/// What the kubelet would be started with now.
+fn kubelet_config() -> Option<Vec<u8>> {
+    std::fs::read(Utf8Path::new(CONFIG_DIR).join(KUBELET_FILE)).ok()
+}
+
 /// Every process of the node but the agent and this one.
 fn others(but: Option<i32>) -> Vec<i32> {
     let Ok(entries) = Utf8Path::new("/proc").read_dir_utf8() else {
@@ -400,7 +441,7 @@ fn command_line(config: &AgentConfig, program: Program) -> Vec<String> {
         Program::Kubelet => vec![
             hyperkube,
             "kubelet".to_owned(),
-            format!("--config={CONFIG_DIR}/kubelet.json"),
+            format!("--config={CONFIG_DIR}/{KUBELET_FILE}"),
             format!("--kubeconfig={CONFIG_DIR}/kubelet.kubeconfig"),
             format!("--hostname-override={}", config.name),
             format!("--node-ip={}", config.address),

@@ -39,6 +39,8 @@ impl Program {
 #[derive(Clone, Debug, Default)]
 struct Entry {
     wanted: bool,
+    /// Its end is asked for, so that it is started anew.
+    restarting: bool,
     pid: Option<i32>,
     started: Duration,
     failures: u32,
@@ -82,7 +84,18 @@ impl Processes {
 
     /// It is not to run any more; ending it is up to the caller.
     pub(crate) fn unwant(&mut self, program: Program) {
-        self.entry(program).wanted = false;
+        let entry = self.entry(program);
+        entry.wanted = false;
+        entry.restarting = false;
+    }
+
+    /// The end that the caller asks of it is no failure: it is started anew at
+    /// once. Returns its pid, if it is wanted and runs.
+    pub(crate) fn restart(&mut self, program: Program) -> Option<i32> {
+        let entry = self.entry(program);
+        let pid = entry.pid.filter(|_| entry.wanted)?;
+        entry.restarting = true;
+        Some(pid)
     }
 
     /// What is to be started now.
@@ -134,10 +147,12 @@ impl Processes {
         if now.saturating_sub(entry.started) >= HEALTHY {
             entry.failures = 0;
         }
-        if entry.wanted {
+        if entry.wanted && !entry.restarting {
             self.start_failed(program, now);
         } else {
             entry.pid = None;
+            entry.restarting = false;
+            entry.not_before = Duration::ZERO;
         }
         Some(program)
     }
@@ -230,6 +245,28 @@ mod tests {
         processes.started(Kubelet, 3, at(0));
         processes.ended(3, at(0));
         processes.unwant(Kubelet);
+        assert_eq!(processes.next_due(), None);
+    }
+
+    #[test]
+    fn a_restart_that_was_asked_for_is_no_failure_and_does_not_wait() {
+        let mut processes = Processes::default();
+        assert_eq!(processes.restart(Kubelet), None);
+        processes.want(Kubelet);
+        processes.started(Kubelet, 3, at(0));
+        assert_eq!(processes.restart(Kubelet), Some(3));
+        assert_eq!(processes.due(at(1)), []);
+        processes.ended(3, at(10));
+        assert_eq!(processes.due(at(10)), [Kubelet]);
+        // The next end is an ordinary one.
+        processes.started(Kubelet, 4, at(10));
+        processes.ended(4, at(20));
+        assert_eq!(processes.next_due(), Some(at(220)));
+        // What is not to run is not started anew.
+        processes.started(Kubelet, 5, at(300));
+        processes.restart(Kubelet);
+        processes.unwant(Kubelet);
+        processes.ended(5, at(310));
         assert_eq!(processes.next_due(), None);
     }
 

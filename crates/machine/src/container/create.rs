@@ -1,13 +1,15 @@
 //! Making a machine.
 
-use super::files::{MachineDir, write_private};
+use super::files::{self, MachineDir, write_private};
 use super::record::MachineRecord;
 use super::watch::Watched;
 use super::{ContainerNodes, groups, network};
 use crate::node_config;
+use neap_core::ids::MachineUid;
 use neap_operator::traits::{Cause, MachinePlan};
 use neap_process::{Namespace, ProcessSpec};
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 
 /// How far an earlier call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,21 @@ enum Step {
     /// record that it was made for is to be removed, and another one made.
     Leave,
 }
+
+/// Another machine has its place: one whose record somebody removed.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "machine {machine}, which has no record, still has address {address}: it is kept until the cluster is deleted"
+)]
+struct PlaceTakenError {
+    machine: MachineUid,
+    address: Ipv4Addr,
+}
+
+/// The control plane runs a distro that is not here.
+#[derive(Debug, thiserror::Error)]
+#[error("distro {0}, which its control plane runs, is not on this machine: bring it back")]
+struct MissingDistroError(String);
 
 fn decide(found: Found) -> Step {
     match found {
@@ -53,16 +70,18 @@ impl ContainerNodes {
         if decide(found) == Step::Leave {
             return Ok(());
         }
+        let distro = &plan.credentials.distro;
+        let software = self
+            .config
+            .software
+            .get(distro)
+            .ok_or_else(|| MissingDistroError(distro.clone()))?;
+        self.refuse_twin(plan)?;
         let record = MachineRecord::new(&self.config.installation, plan);
         dir.make()?;
         record.write(&dir.record())?;
         let cgroup = record.cgroup()?;
-        dir.write(
-            plan,
-            &self.config.software,
-            &cgroup,
-            node_config::observe_host()?,
-        )?;
+        dir.write(plan, software, &cgroup, node_config::observe_host()?)?;
         let link = record.link()?;
         network::ensure(&link).await?;
         let system = groups::ensure(&record, &cgroup)?;
@@ -102,9 +121,32 @@ impl ContainerNodes {
     }
 }
 
+impl ContainerNodes {
+    /// Two machines of one address in one network would both be of no use.
+    fn refuse_twin(&self, plan: &MachinePlan) -> Result<(), Cause> {
+        for (machine, dir) in files::list_of(&self.config.data, &plan.cluster)? {
+            if machine == plan.machine {
+                continue;
+            }
+            // What cannot be understood is told by whoever asks for it.
+            if let Ok(Some(other)) = MachineRecord::read(&dir.record())
+                && other.address == plan.address
+            {
+                let address = plan.address;
+                return Err(PlaceTakenError { machine, address }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+    use super::super::example_plan;
+    use super::super::tests::nodes;
     use super::*;
+    use camino::Utf8Path;
 
     #[test]
     fn a_repeated_creation_meets_what_is_there() {
@@ -115,5 +157,30 @@ mod tests {
     #[test]
     fn a_machine_that_ended_is_not_started_again() {
         assert_eq!(decide(Found::Ended), Step::Leave);
+    }
+
+    #[test]
+    fn a_machine_does_not_get_the_place_of_one_whose_record_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = Utf8Path::from_path(folder.path()).unwrap();
+        let nodes = nodes(data);
+        let lost = example_plan();
+        nodes.refuse_twin(&lost).unwrap();
+        let dir = MachineDir::new(data, &lost.cluster, &lost.machine);
+        dir.make().unwrap();
+        MachineRecord::new(&nodes.config.installation, &lost)
+            .write(&dir.record())
+            .unwrap();
+        nodes.refuse_twin(&lost).unwrap();
+        let mut plan = example_plan();
+        plan.machine = MachineUid::new("44444444-dddd");
+        let error = nodes.refuse_twin(&plan).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("machine 22222222-bbbb, which has no record")
+        );
+        plan.address = Ipv4Addr::new(10, 250, 0, 12);
+        nodes.refuse_twin(&plan).unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! The folder of a machine.
 
 use crate::agent::config::{AGENT_CONFIG_VERSION, AgentConfig};
-use crate::node_config::{self, HostCapacity, NodeSoftware};
+use crate::node_config::{self, HostCapacity, KUBELET_FILE, NodeSoftware};
 use camino::{Utf8Path, Utf8PathBuf};
 use neap_core::ids::{ClusterUid, MachineUid};
 use neap_operator::traits::MachinePlan;
@@ -80,6 +80,11 @@ impl MachineDir {
     /// What the agent is told.
     pub(crate) fn agent_config(&self) -> Utf8PathBuf {
         self.config().join("agent.json")
+    }
+
+    /// What the kubelet is told.
+    pub(crate) fn kubelet_config(&self) -> Utf8PathBuf {
+        self.config().join(KUBELET_FILE)
     }
 
     /// What the agent says.
@@ -161,14 +166,27 @@ impl MachineDir {
     }
 }
 
+/// All machines of a Cluster by their folders.
+pub(crate) fn list_of(
+    data: &Utf8Path,
+    cluster: &ClusterUid,
+) -> io::Result<Vec<(MachineUid, MachineDir)>> {
+    let mut found = Vec::new();
+    for machine in entries(&data.join(cluster.as_str()).join("machines"))? {
+        if let Some(name) = machine.file_name() {
+            found.push((MachineUid::new(name), MachineDir(machine.clone())));
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(found)
+}
+
 /// All machines by their folders.
 pub(crate) fn list(data: &Utf8Path) -> io::Result<Vec<(MachineUid, MachineDir)>> {
     let mut found = Vec::new();
     for cluster in entries(data)? {
-        for machine in entries(&cluster.join("machines"))? {
-            if let Some(name) = machine.file_name() {
-                found.push((MachineUid::new(name), MachineDir(machine.clone())));
-            }
+        if let Some(name) = cluster.file_name() {
+            found.extend(list_of(data, &ClusterUid::new(name))?);
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -236,7 +254,7 @@ pub(crate) fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<(), WriteFi
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::super::record::tests::plan;
     use super::*;
@@ -248,7 +266,7 @@ mod tests {
         (dir, path)
     }
 
-    fn written(data: &Utf8Path) -> MachineDir {
+    pub(crate) fn written(data: &Utf8Path) -> MachineDir {
         let plan = plan();
         let dir = MachineDir::new(data, &plan.cluster, &plan.machine);
         dir.make().unwrap();

@@ -176,6 +176,7 @@ pub(crate) mod tests {
                 ),
             ]),
             credentials: NodeCredentials {
+                distro: "abc123".to_owned(),
                 server: "https://10.250.0.1:6443".to_owned(),
                 server_ca: "SERVER CA".to_owned(),
                 client_ca: "CLIENT CA".to_owned(),

@@ -152,3 +152,12 @@ fn what_is_no_label_reaches_no_url_and_no_file() {
     assert!(parse(&format!("neap cluster get {longest}")).is_ok());
     assert!(parse(&format!("neap cluster get {longest}x")).is_err());
 }
+
+#[test]
+fn a_version_is_a_minor_version() {
+    let args = create("neap cluster create x --kube-version 1.37");
+    assert_eq!(args.kube_version.as_deref(), Some("1.37"));
+    for version in ["1.37.2", "v1.37", "1.", "2.0", "latest"] {
+        parse(&format!("neap cluster create x --kube-version {version}")).unwrap_err();
+    }
+}

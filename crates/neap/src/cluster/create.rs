@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
 use neap_api::cluster::{ClusterSpec, DaemonSetCounting};
 use neap_api::{Cluster, names};
+use neap_core::reason::VERSION_NOT_BUILT;
 use std::time::Duration;
 
 /// Pause between two looks at a record.
@@ -46,7 +47,10 @@ pub(crate) async fn create(global: &Global, shown: Shown, args: &CreateArgs) -> 
 
 /// The spec that the options ask for; what is not said keeps its default.
 fn spec_of(args: &CreateArgs) -> ClusterSpec {
-    let mut spec = ClusterSpec::default();
+    let mut spec = ClusterSpec {
+        version: args.kube_version.clone(),
+        ..ClusterSpec::default()
+    };
     let scaling = &mut spec.scaling;
     scaling.max_nodes = args.max_nodes.unwrap_or(scaling.max_nodes);
     scaling.min_nodes = args.min_nodes.unwrap_or(scaling.min_nodes);
@@ -85,6 +89,13 @@ async fn wait_ready(
             if is_ready(&cluster) {
                 return anyhow::Ok(cluster);
             }
+            if let Some(why) = never_ready(&cluster) {
+                let look = format!(
+                    "remove its record with `neap cluster delete {name} -n {account} --yes`"
+                );
+                let name = name.to_owned();
+                return Err(Problem::NeverReady { name, why, look }.into());
+            }
             tokio::time::sleep(PAUSE).await;
         }
     };
@@ -99,6 +110,13 @@ async fn wait_ready(
         }
         .into()),
     }
+}
+
+/// Why waiting is of no use.
+fn never_ready(cluster: &Cluster) -> Option<String> {
+    ready_condition(cluster)
+        .filter(|condition| condition.reason == VERSION_NOT_BUILT)
+        .map(|condition| condition.message.clone())
 }
 
 /// Where it stands, in one line.
@@ -135,12 +153,13 @@ mod tests {
     fn each_option_reaches_its_field() {
         let spec = spec(
             "neap cluster create x --max-nodes 4 --min-nodes 1 --pods-per-node 2 --hold 30s --daemon-sets count \
-             --cpu 2 --memory 4Gi --allow-privileged"
+             --cpu 2 --memory 4Gi --allow-privileged --kube-version 1.37"
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ")
                 .as_str(),
         );
+        assert_eq!(spec.version.as_deref(), Some("1.37"));
         let scaling = &spec.scaling;
         assert_eq!(
             (scaling.max_nodes, scaling.min_nodes, scaling.pods_per_node),

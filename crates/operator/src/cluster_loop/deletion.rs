@@ -9,7 +9,9 @@ use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use neap_api::Machine;
 use neap_api::names::{FINALIZER_MACHINE, MANAGER_SCALING};
+use neap_core::ids::MachineUid;
 use neap_kube::write;
+use std::collections::BTreeSet;
 
 /// Machines that are ended at the same time.
 const AT_ONCE: usize = 8;
@@ -32,7 +34,25 @@ pub(crate) async fn list_machines(
     Ok(machines)
 }
 
-/// Ends every machine and lets its record go. One that fails holds up no
+/// Machines that are left of a Cluster, recorded or not.
+pub(super) async fn left(
+    calls: &Calls,
+    context: &Context,
+    cluster: &ClusterId,
+) -> Result<usize, TurnClusterError> {
+    let records = list_machines(calls, &context.hub, cluster).await?;
+    let provided = context.provider.list(&cluster.uid).await?;
+    // A record without a UID is none that a server returned.
+    let left: BTreeSet<MachineUid> = records
+        .iter()
+        .filter_map(Machine::machine_uid)
+        .chain(provided.into_iter().map(|provided| provided.machine))
+        .collect();
+    Ok(left.len())
+}
+
+/// Ends every machine and lets its record go; then those that the provider has
+/// without a record, because somebody removed it. One that fails holds up no
 /// other; the first failure is returned.
 pub(super) async fn delete_machines(
     calls: &Calls,
@@ -40,14 +60,24 @@ pub(super) async fn delete_machines(
     cluster: &ClusterId,
 ) -> Result<(), TurnClusterError> {
     let machines = list_machines(calls, &context.hub, cluster).await?;
+    let records: BTreeSet<MachineUid> = machines.iter().filter_map(Machine::machine_uid).collect();
     let deletions: Vec<_> = machines
         .into_iter()
         .map(|machine| delete_machine(calls.clone(), context, machine))
         .collect();
-    let deleted: Vec<Result<(), TurnClusterError>> = futures::stream::iter(deletions)
+    let mut deleted: Vec<Result<(), TurnClusterError>> = futures::stream::iter(deletions)
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
+    for provided in context.provider.list(&cluster.uid).await? {
+        if records.contains(&provided.machine) {
+            // That one has failed just now.
+            continue;
+        }
+        let machine = &provided.machine;
+        tracing::warn!(%cluster, %machine, "ending a machine without a record");
+        deleted.push(context.provider.delete(machine).await.map_err(Into::into));
+    }
     deleted.into_iter().collect()
 }
 

@@ -4,7 +4,7 @@
 use super::{ClusterLoop, TurnClusterError};
 use jiff::Timestamp;
 use neap_api::cluster::{ClusterPhase, Failures};
-use neap_api::names::{CONDITION_CONTROL_PLANE_READY, CONDITION_READY, MANAGER_CLUSTER};
+use neap_api::names::{CONDITION_CONTROL_PLANE_READY, CONDITION_READY, MANAGER_CLUSTER, reasons};
 use neap_api::{Cluster, ClusterStatus};
 use neap_core::lifecycle::{self, ApiState, ClusterStep, ObservedCluster};
 use neap_core::reason::Reason;
@@ -105,6 +105,53 @@ impl ClusterLoop {
     }
 }
 
+impl ClusterLoop {
+    /// Says that turns of the loop fail: what it knew may be true no more.
+    pub(super) async fn tell_failure(&mut self, how: String) {
+        let desired = describe_failure(how, &self.status.written, self.context.clock.now());
+        if desired == self.status.written {
+            return;
+        }
+        let api = self.clusters();
+        let written = write::apply_status(&api, &self.id.name, MANAGER_CLUSTER, None, &desired);
+        match self
+            .calls
+            .call("write the status of the Cluster", written)
+            .await
+        {
+            Ok(_) => self.status.written = desired,
+            // The failure itself has been logged.
+            Err(error) => {
+                tracing::debug!(cluster = %self.id, error = neap_kube::describe(&error), "failure not told");
+            }
+        }
+    }
+}
+
+/// The status as it was, but that nobody knows whether it still is so.
+fn describe_failure(how: String, written: &ClusterStatus, now: Timestamp) -> ClusterStatus {
+    let unknown = |type_| {
+        let wanted = Wanted {
+            type_,
+            holds: None,
+            reason: reasons::LOOP_FAILED,
+            message: how.clone(),
+        };
+        condition(
+            wanted,
+            &written.conditions,
+            written.observed_generation,
+            now,
+        )
+    };
+    ClusterStatus {
+        conditions: [CONDITION_CONTROL_PLANE_READY, CONDITION_READY]
+            .map(unknown)
+            .to_vec(),
+        ..written.clone()
+    }
+}
+
 /// Phase and condition for what was observed.
 fn describe(
     observed: &ObservedCluster,
@@ -172,6 +219,9 @@ mod tests {
         ObservedCluster {
             deleting: false,
             finalizer: true,
+            version: None,
+            has_distro: true,
+            versions: Vec::new(),
             control_plane: ObservedControlPlane::Running {
                 since: at(0),
                 distro: "d".into(),

@@ -3,8 +3,8 @@
 use super::*;
 use crate::calls::tests::HastyClock;
 use crate::traits::{
-    ControlPlaneError, ControlPlanePlan, MachineError, MachinePlan, NodeCredentials,
-    ProvidedMachine, TenantIdentity,
+    ControlPlaneError, ControlPlanePlan, ListMachinesError, MachineError, MachinePlan,
+    NodeCredentials, ProvidedMachine, TenantIdentity,
 };
 use async_trait::async_trait;
 use neap_api::names::FINALIZER_CLUSTER;
@@ -63,6 +63,9 @@ impl ControlPlanes for Flawed {
             source: "no nodes here".into(),
         })
     }
+    fn versions(&self) -> Vec<String> {
+        vec!["1.37".into()]
+    }
     fn endpoint(&self, _: &ControlPlanePlan) -> String {
         String::new()
     }
@@ -81,10 +84,16 @@ impl NodeProvider for NoMachines {
     async fn observe(&self, _: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         Ok(None)
     }
+    async fn list(&self, _: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        Ok(Vec::new())
+    }
     async fn stop_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         Ok(())
     }
     async fn start_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
+        Ok(())
+    }
+    async fn set_max_pods(&self, _: &MachineUid, _: u32) -> Result<(), MachineError> {
         Ok(())
     }
     async fn delete(&self, _: &MachineUid) -> Result<(), MachineError> {

@@ -4,20 +4,23 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod passes;
-mod release;
+mod releases;
+mod room;
 
 use super::actor::{Actor, Milestone, Outcome};
 use crate::calls::Calls;
 use crate::observe::observe_node;
 use crate::operator::tests::{cluster, context, machine};
-use crate::traits::{Clock, MachineError, MachinePlan, NodeProvider, ProvidedMachine};
+use crate::traits::{
+    Clock, ListMachinesError, MachineError, MachinePlan, NodeProvider, ProvidedMachine,
+};
 use crate::view::ClusterId;
 use async_trait::async_trait;
 use http::{Request, Response};
 use jiff::Timestamp;
 use kube::client::Body;
 use neap_api::Machine;
-use neap_api::machine::{MachinePhase, MachineStatus};
+use neap_api::machine::{MachinePhase, MachineStatus, PowerState};
 use neap_core::ids::{ClusterUid, InstallationId, MachineName, MachineUid};
 use neap_core::machine::Power;
 use neap_core::reason::Reason;
@@ -166,6 +169,15 @@ impl World {
                 self.note("delete Machine");
                 (200, serde_json::to_value(releasing()).unwrap())
             }
+            ("PATCH", path) if path.ends_with("/machines/c-node1") && sent["spec"].is_object() => {
+                assert_eq!(sent["metadata"]["resourceVersion"], "1");
+                assert_eq!(sent["metadata"]["uid"], "m1");
+                self.note(format!("record {}", sent["spec"]));
+                let mut written = serde_json::to_value(running()).unwrap();
+                written["metadata"]["resourceVersion"] = json!("2");
+                written["spec"]["podsPerNode"] = sent["spec"]["podsPerNode"].clone();
+                (200, written)
+            }
             ("PATCH", path) if path.ends_with("/machines/c-node1") => {
                 self.note("let Machine go");
                 (200, serde_json::to_value(releasing()).unwrap())
@@ -253,6 +265,15 @@ impl NodeProvider for World {
             message: None,
         }))
     }
+    async fn list(&self, cluster: &ClusterUid) -> Result<Vec<ProvidedMachine>, ListMachinesError> {
+        Ok(self
+            .observe(&MachineUid::new("m1"))
+            .await
+            .unwrap()
+            .into_iter()
+            .filter(|found| found.cluster == *cluster)
+            .collect())
+    }
     async fn stop_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         self.note("stop kubelet");
         Ok(())
@@ -260,6 +281,17 @@ impl NodeProvider for World {
     async fn start_kubelet(&self, _: &MachineUid) -> Result<(), MachineError> {
         self.note("start kubelet");
         Ok(())
+    }
+    async fn set_max_pods(&self, machine: &MachineUid, pods: u32) -> Result<(), MachineError> {
+        self.note(format!("room for {pods}"));
+        if *self.power.lock().unwrap() == Some(Power::Running) {
+            return Ok(());
+        }
+        Err(MachineError {
+            operation: "resize",
+            machine: machine.clone(),
+            source: "its process does not run".into(),
+        })
     }
     async fn delete(&self, _: &MachineUid) -> Result<(), MachineError> {
         self.note("delete machine");
@@ -292,6 +324,14 @@ fn releasing() -> Machine {
         joined: Some(Timestamp::UNIX_EPOCH),
         ..MachineStatus::default()
     });
+    machine
+}
+
+fn running() -> Machine {
+    let mut machine = releasing();
+    let status = machine.status.as_mut().unwrap();
+    status.phase = Some(MachinePhase::Running);
+    status.power = Some(PowerState::Running);
     machine
 }
 

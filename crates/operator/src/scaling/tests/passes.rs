@@ -22,7 +22,7 @@ fn scaling(world: &World, waiting: usize, machines: Vec<Machine>) -> ScalingLoop
     scaling_of(super::cluster("c"), world, waiting, machines)
 }
 
-fn scaling_of(
+pub(super) fn scaling_of(
     cluster: Cluster,
     world: &World,
     waiting: usize,
@@ -80,7 +80,7 @@ fn with_power(machine: Machine, power: PowerState) -> Machine {
 }
 
 /// Waits for the end of one task, and takes it in.
-async fn end_of_task(scaling: &mut ScalingLoop) {
+pub(super) async fn end_of_task(scaling: &mut ScalingLoop) {
     let ended = scaling.drivers.ended(|| Timestamp::UNIX_EPOCH).await;
     scaling.observe_end(ended);
 }

@@ -1,6 +1,11 @@
-//! The release of a node: its order, and what undoes it.
+//! Releases: their order, and what takes them back.
 
-use super::*;
+use super::{World, node, pod, releasing};
+use crate::scaling::actor::Milestone;
+use neap_api::machine::MachinePhase;
+use neap_core::reason::Reason;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn release_closes_its_race_in_the_agreed_order() {
