@@ -60,6 +60,7 @@ impl ContainerNodes {
         dir.write(
             plan,
             &self.config.software,
+            &self.config.program,
             &cgroup,
             node_config::observe_host()?,
         )?;
