@@ -48,7 +48,6 @@ pub(crate) fn enter(config: &AgentConfig, hierarchies: &[Hierarchy]) -> Result<(
     mount_kernel("tmpfs", &root, MountFlags::NODEV, "mode=755,size=16m")?;
     let host = HostFiles {
         empty: config.machine_dir.join("empty"),
-        // Gone with the host's root after the pivot.
         stage: config.machine_dir.join("stage"),
     };
     host.show(&config.software.root, |distro| show_distro(distro, &root))?;
@@ -199,7 +198,9 @@ fn show_software(
 struct HostFiles {
     /// A folder with nothing in it that the node does not see.
     empty: Utf8PathBuf,
-    /// Where the whole folder is for a moment.
+    /// Where the whole folders are, one over the other, until the host's root
+    /// is let go of with all that is mounted below it: the kernel waits at each
+    /// unmount.
     stage: Utf8PathBuf,
 }
 
@@ -210,10 +211,7 @@ impl HostFiles {
         bind: impl FnOnce(&Utf8Path) -> Result<(), BuildRootError>,
     ) -> Result<(), BuildRootError> {
         mount_unchangeable(folder, &self.empty, &self.stage)?;
-        bind(&self.stage)?;
-        let staged = &self.stage;
-        rustix::mount::unmount(staged.as_std_path(), UnmountFlags::empty())
-            .at("take away the stage", staged)
+        bind(&self.stage)
     }
 }
 
