@@ -21,18 +21,37 @@ pub(crate) use cgroups::{PODS, SYSTEM, remove_unbounded};
 pub(crate) use devices::allowed as allowed_devices;
 
 use camino::Utf8Path;
-use config::AgentConfig;
+use config::{AGENT_CONFIG, AgentConfig, CONFIG_DIR, RUNTIME_DIR};
+use root::PROGRAM_NAME;
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// How far the agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentStage {
+    /// The node's root is to be made.
+    Build,
+    /// It stands, and the agent was started again from it.
+    Keep,
+}
+
+/// What is added to the agent's command line in the second stage.
+pub const KEEP: &str = "keep";
 
 /// Runs as PID 1 of the node that the file describes; returns when the node
 /// is to end. To be called before any thread or runtime is started, because
 /// namespaces and capabilities belong to the calling thread.
-pub fn run_node_agent(config: &Utf8Path) -> ExitCode {
-    match run(config) {
+pub fn run_node_agent(config: &Utf8Path, stage: AgentStage) -> ExitCode {
+    let outcome = match stage {
+        AgentStage::Build => build(config),
+        AgentStage::Keep => keep(),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(chain(&*error));
@@ -41,11 +60,22 @@ pub fn run_node_agent(config: &Utf8Path) -> ExitCode {
     }
 }
 
-fn run(path: &Utf8Path) -> Result<(), Box<dyn StdError>> {
+/// Makes the root and becomes the same program in it: the one that was started
+/// lies in a file system of the host, and PID 1 of the node leads there.
+fn build(path: &Utf8Path) -> Result<(), Box<dyn StdError>> {
     let config = AgentConfig::read(path)?;
     let hierarchies = cgroups::enter_namespace(&config.cgroup)?;
     root::enter(&config, &hierarchies)?;
     capabilities::drop_dangerous()?;
+    let error = Command::new(format!("{RUNTIME_DIR}/{PROGRAM_NAME}"))
+        .arg0(config.program.as_str())
+        .args(["node-agent", path.as_str(), KEEP])
+        .exec();
+    Err(error.into())
+}
+
+fn keep() -> Result<(), Box<dyn StdError>> {
+    let config = AgentConfig::read(&Utf8Path::new(CONFIG_DIR).join(AGENT_CONFIG))?;
     say("the root stands");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

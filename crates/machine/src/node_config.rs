@@ -1,8 +1,10 @@
 //! The configuration files of a node's programs: pure functions from the plan
 //! to text.
 
-use crate::agent::config::{CNI_DIR, CONFIG_DIR};
+use crate::agent::config::{CNI_DIR, CONFIG_DIR, RUNTIME_DIR};
+use crate::runtime::RUNTIME_NAME;
 use camino::{Utf8Path, Utf8PathBuf};
+use neap_core::fence::Fence;
 use neap_operator::traits::MachinePlan;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -121,7 +123,10 @@ pub(crate) fn files(
             "kube-proxy.kubeconfig",
             kubeconfig(server, "kube-proxy").to_string(),
         ),
-        ("containerd.toml", containerd(&software.sandbox_image)),
+        (
+            "containerd.toml",
+            containerd(&software.sandbox_image, plan.fence),
+        ),
         (CNI_FILE, cni(&plan.pod_range).to_string()),
     ]
 }
@@ -261,7 +266,13 @@ fn cni(pod_range: &str) -> Value {
     })
 }
 
-fn containerd(sandbox_image: &str) -> String {
+fn containerd(sandbox_image: &str, fence: Fence) -> String {
+    // Plugins of containerd and device interfaces change a container in what
+    // ways they like, by sockets and files in folders of the node.
+    let (runtime, closed) = match fence {
+        Fence::Closed => (format!("{RUNTIME_DIR}/{RUNTIME_NAME}"), true),
+        Fence::Open => ("/usr/sbin/runc".to_owned(), false),
+    };
     format!(
         r#"version = 3
 root = "/var/lib/containerd"
@@ -271,6 +282,9 @@ oom_score = 0
 [grpc]
   address = "{CONTAINERD_SOCKET}"
 
+[plugins.'io.containerd.nri.v1.nri']
+  disable = {closed}
+
 [plugins.'io.containerd.cri.v1.images']
   snapshotter = "overlayfs"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -278,6 +292,7 @@ oom_score = 0
 
 [plugins.'io.containerd.cri.v1.runtime']
   enable_selinux = false
+  enable_cdi = {open}
   restrict_oom_score_adj = true
   tolerate_missing_hugetlb_controller = true
   [plugins.'io.containerd.cri.v1.runtime'.cni]
@@ -290,9 +305,10 @@ oom_score = 0
       privileged_without_host_devices = true
       privileged_without_host_devices_all_devices_allowed = false
       [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-        BinaryName = "/usr/sbin/runc"
+        BinaryName = "{runtime}"
         SystemdCgroup = false
-"#
+"#,
+        open = !closed,
     )
 }
 
@@ -362,6 +378,21 @@ mod tests {
         let containerd = written(HOST).remove("containerd.toml").unwrap();
         assert!(containerd.contains("restrict_oom_score_adj = true"));
         assert!(containerd.contains("SystemdCgroup = false"));
+    }
+
+    #[test]
+    fn containers_are_held_to_the_fence_unless_it_is_open() {
+        let closed = containerd("image", Fence::Closed);
+        for line in [
+            r#"BinaryName = "/neap/runtime/neap-runc""#,
+            "enable_cdi = false",
+            "disable = true",
+        ] {
+            assert!(closed.contains(line), "{line}");
+        }
+        let open = containerd("image", Fence::Open);
+        assert!(open.contains(r#"BinaryName = "/usr/sbin/runc""#));
+        assert!(open.contains("enable_cdi = true"));
     }
 
     #[test]

@@ -35,9 +35,12 @@ use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Parser as _;
 use cli::{Cli, ClusterCommand, Command, MachineCommand, WhyCommand};
+use neap_machine::agent::{AgentStage, KEEP, run_node_agent};
+use neap_machine::{RUNTIME_NAME, run_oci_runtime};
 use output::progress::Shown;
 use problem::{Exit, Problem, report};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
 
@@ -92,25 +95,35 @@ enum Part {
     /// Holds one long-lived child.
     Shim(Utf8PathBuf),
     /// PID 1 of a container node.
-    NodeAgent(Utf8PathBuf),
+    NodeAgent(Utf8PathBuf, AgentStage),
+    /// The OCI runtime of a container node.
+    Runtime(Vec<OsString>),
 }
 
 impl Part {
     fn of(arguments: impl IntoIterator<Item = OsString>) -> Option<Self> {
-        let mut arguments = arguments.into_iter().skip(1);
-        let part = match arguments.next()?.to_str()? {
-            "shim" => Self::Shim,
-            "node-agent" => Self::NodeAgent,
-            _ => return None,
-        };
-        let path = arguments.next()?.into_string().ok()?;
-        arguments.next().is_none().then(|| part(path.into()))
+        let mut arguments = arguments.into_iter();
+        let program = PathBuf::from(arguments.next()?);
+        if program.file_name() == Some(RUNTIME_NAME.as_ref()) {
+            return Some(Self::Runtime(arguments.collect()));
+        }
+        let arguments: Vec<String> = arguments
+            .map(|argument| argument.into_string().ok())
+            .collect::<Option<_>>()?;
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        match words.as_slice() {
+            ["shim", folder] => Some(Self::Shim((*folder).into())),
+            ["node-agent", path] => Some(Self::NodeAgent((*path).into(), AgentStage::Build)),
+            ["node-agent", path, KEEP] => Some(Self::NodeAgent((*path).into(), AgentStage::Keep)),
+            _ => None,
+        }
     }
 
     fn run(self) -> ExitCode {
         match self {
             Self::Shim(folder) => neap_process::run_shim(&folder),
-            Self::NodeAgent(config) => neap_machine::agent::run_node_agent(&config),
+            Self::NodeAgent(config, stage) => run_node_agent(&config, stage),
+            Self::Runtime(arguments) => run_oci_runtime(arguments),
         }
     }
 }
@@ -185,7 +198,15 @@ mod tests {
         );
         assert_eq!(
             part("neap node-agent /d/config"),
-            Some(Part::NodeAgent("/d/config".into()))
+            Some(Part::NodeAgent("/d/config".into(), AgentStage::Build))
+        );
+        assert_eq!(
+            part("neap node-agent /d/config keep"),
+            Some(Part::NodeAgent("/d/config".into(), AgentStage::Keep))
+        );
+        assert_eq!(
+            part("/neap/runtime/neap-runc state c1"),
+            Some(Part::Runtime(vec!["state".into(), "c1".into()]))
         );
         for line in [
             "neap",

@@ -18,7 +18,7 @@ use crate::calls::Calls;
 use crate::operator::Context;
 use crate::view::{ClusterId, HubView, Records, until};
 use actor::{Actor, DriveMachineError, Milestone};
-use driver::{Assignment, Drivers, Ended, Errand};
+use driver::{Assignment, Circumstances, Drivers, Ended, Errand};
 use events::PodEvents;
 use futures::{FutureExt, StreamExt};
 use jiff::{SignedDuration, Timestamp};
@@ -26,6 +26,7 @@ use kube::Client;
 use neap_api::names::CONDITION_READY;
 use neap_api::{Cluster, Machine};
 use neap_core::driver::{MachineStep, MachineView, ProviderView, decide_machine};
+use neap_core::fence::Fence;
 use neap_core::ids::MachineUid;
 use neap_core::machine::ObservedMachine;
 use neap_core::reason::Reason;
@@ -310,14 +311,19 @@ impl ScalingLoop {
     }
 
     fn begin(&mut self, uid: MachineUid, machine: Arc<Machine>, errand: Errand) {
-        let (power_changes, daemon_sets) = (self.power_changes(&uid), self.tenant.daemon_sets());
+        let power_changes = self.power_changes(&uid);
+        let control_plane = self.view.borrow().cluster.spec.control_plane.clone();
+        let circumstances = Circumstances {
+            daemon_sets: self.tenant.daemon_sets(),
+            fence: Fence::of_cluster(control_plane.allow_privileged),
+        };
         self.drivers.begin(
             self.actor.clone(),
             Assignment {
                 uid,
                 machine,
                 power_changes,
-                daemon_sets,
+                circumstances,
                 errand,
             },
         );

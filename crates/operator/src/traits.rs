@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use neap_core::fence::Fence;
 use neap_core::ids::{ClusterUid, MachineName, MachineUid};
 use neap_core::lifecycle::ObservedControlPlane;
 use neap_core::machine::Power;
@@ -189,6 +190,8 @@ pub struct MachinePlan {
     pub memory_bytes: u64,
     /// kubelet's `maxPods`.
     pub max_pods: u32,
+    /// Whether it keeps its containers in.
+    pub fence: Fence,
     /// `neap://<cluster>/<node>`.
     pub provider_id: String,
     /// Labels that the kubelet registers with.

@@ -6,12 +6,17 @@ use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
 /// Version of the stored form of [`AgentConfig`].
-pub(crate) const AGENT_CONFIG_VERSION: u32 = 1;
+pub(crate) const AGENT_CONFIG_VERSION: u32 = 2;
+
+/// Name of the file that holds it.
+pub(crate) const AGENT_CONFIG: &str = "agent.json";
 
 /// Folder of configuration and keys as the node sees it, read-only.
 pub(crate) const CONFIG_DIR: &str = "/neap/config";
 /// Folder of programs as the node sees it, read-only.
 pub(crate) const BIN_DIR: &str = "/neap/bin";
+/// Folder of neap's own program as the node sees it, read-only.
+pub(crate) const RUNTIME_DIR: &str = "/neap/runtime";
 /// Folder of image archives as the node sees it, read-only.
 pub(crate) const IMAGES_DIR: &str = "/neap/images";
 /// Folder of the control socket as the node sees it.
@@ -39,6 +44,8 @@ pub(crate) struct AgentConfig {
     pub(crate) cgroup: Utf8PathBuf,
     /// Programs, root and images on the host.
     pub(crate) software: NodeSoftware,
+    /// The neap binary on the host.
+    pub(crate) program: Utf8PathBuf,
 }
 
 /// The agent's configuration could not be read.

@@ -56,6 +56,43 @@ pub(crate) fn mount_kernel(
         .at("mount", target)
 }
 
+/// Shows a folder by way of a file system that has nowhere to write to: an
+/// overlay without an upper layer cannot be made writable by any mount flag,
+/// and neither can what is bound from it. What the folder's files have in the
+/// page cache is shared.
+pub(crate) fn mount_unchangeable(
+    source: &Utf8Path,
+    empty: &Utf8Path,
+    target: &Utf8Path,
+) -> Result<(), BuildRootError> {
+    make_dir(target)?;
+    make_dir(empty)?;
+    let layers = format!("lowerdir={}:{}", escaped(source), escaped(empty));
+    let data = CString::new(layers)
+        .map_err(io::Error::from)
+        .at("mount", target)?;
+    rustix::mount::mount(
+        "neap",
+        target.as_std_path(),
+        "overlay",
+        MountFlags::RDONLY | MountFlags::NODEV,
+        data.as_c_str(),
+    )
+    .at("mount", target)
+}
+
+/// A path as one of the layers of an overlay.
+fn escaped(path: &Utf8Path) -> String {
+    let mut escaped = String::new();
+    for character in path.as_str().chars() {
+        if matches!(character, '\\' | ':' | ',') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
 /// Shows the folder or file of the host at the target.
 pub(crate) fn bind(source: &Utf8Path, target: &Utf8Path) -> Result<(), BuildRootError> {
     let is_dir = std::fs::metadata(source)

@@ -2,13 +2,16 @@
 //! nothing of the host's but what is named here.
 
 use super::cgroups::Hierarchy;
-use super::config::{AgentConfig, BIN_DIR, CNI_DIR, CONFIG_DIR, LOG_DIR, RUN_DIR};
+use super::config::{AgentConfig, BIN_DIR, CNI_DIR, CONFIG_DIR, LOG_DIR, RUN_DIR, RUNTIME_DIR};
 use super::mounts::{
-    At, BuildRootError, DATA_ONLY, bind, bind_read_only, make_dir, mount_kernel, remount, spread,
+    At, BuildRootError, DATA_ONLY, bind, bind_read_only, make_dir, mount_kernel,
+    mount_unchangeable, remount, spread,
 };
 use super::{devices, etc};
-use camino::Utf8Path;
+use crate::runtime::RUNTIME_NAME;
+use camino::{Utf8Path, Utf8PathBuf};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -16,6 +19,9 @@ use std::os::unix::fs::symlink;
 const OWN: [&str; 9] = [
     "dev", "etc", "neap", "oldroot", "proc", "run", "sys", "tmp", "var",
 ];
+
+/// Name of neap's own program in its folder.
+pub(crate) const PROGRAM_NAME: &str = "neap";
 
 /// Kernel settings that the kubelet insists on. It reads them here, is
 /// content, and writes nothing: they belong to the host.
@@ -40,7 +46,11 @@ pub(crate) fn enter(config: &AgentConfig, hierarchies: &[Hierarchy]) -> Result<(
     spread(Utf8Path::new("/"), MountPropagationFlags::PRIVATE)?;
     let root = config.machine_dir.join("root");
     mount_kernel("tmpfs", &root, MountFlags::NODEV, "mode=755,size=16m")?;
-    show_distro(&config.software.root, &root)?;
+    let host = HostFiles {
+        empty: config.machine_dir.join("empty"),
+        stage: config.machine_dir.join("stage"),
+    };
+    host.show(&config.software.root, |distro| show_distro(distro, &root))?;
     etc::write(
         &config.software.root.join("etc"),
         &root.join("etc"),
@@ -61,6 +71,7 @@ pub(crate) fn enter(config: &AgentConfig, hierarchies: &[Hierarchy]) -> Result<(
         "mode=700,size=16m",
     )?;
     show_machine(config, &root)?;
+    show_software(config, &host, &root)?;
     mount_kernel("proc", &root.join("proc"), DATA_ONLY, "")?;
     mount_kernel(
         "sysfs",
@@ -142,15 +153,66 @@ fn show_machine(config: &AgentConfig, root: &Utf8Path) -> Result<(), BuildRootEr
         bind(&source, &inside(root, target))?;
     }
     bind_read_only(&machine.join("config"), &inside(root, CONFIG_DIR))?;
-    bind_read_only(&config.software.bin, &inside(root, BIN_DIR))?;
-    for (archive, target) in config.images() {
-        let target = inside(root, target.as_str());
-        if let Some(folder) = target.parent() {
-            make_dir(folder)?;
-        }
-        bind_read_only(&archive, &target)?;
-    }
     Ok(())
+}
+
+/// Shows the distro's programs and images and neap's own program.
+fn show_software(
+    config: &AgentConfig,
+    host: &HostFiles,
+    root: &Utf8Path,
+) -> Result<(), BuildRootError> {
+    host.show(&config.software.bin, |bin| {
+        bind_read_only(bin, &inside(root, BIN_DIR))
+    })?;
+    let runtime = inside(root, RUNTIME_DIR);
+    let mut files = vec![(config.program.clone(), runtime.join(PROGRAM_NAME))];
+    for (archive, target) in config.images() {
+        files.push((archive, inside(root, target.as_str())));
+    }
+    let mut folders: BTreeMap<&Utf8Path, Vec<(&str, &Utf8Path)>> = BTreeMap::new();
+    for (source, target) in &files {
+        if let (Some(folder), Some(name)) = (source.parent(), source.file_name()) {
+            folders.entry(folder).or_default().push((name, target));
+        }
+    }
+    for (folder, files) in folders {
+        host.show(folder, |shown| {
+            for (name, target) in &files {
+                if let Some(parent) = target.parent() {
+                    make_dir(parent)?;
+                }
+                bind_read_only(&shown.join(name), target)?;
+            }
+            Ok(())
+        })?;
+    }
+    let link = runtime.join(RUNTIME_NAME);
+    symlink(PROGRAM_NAME, &link).at("make the link", &link)
+}
+
+/// Files that the host shares with its nodes. They are shown by way of a file
+/// system that cannot be written: a bind that is read-only is so until
+/// somebody with the powers of the node says otherwise, and the file system
+/// below it is the host's.
+struct HostFiles {
+    /// A folder with nothing in it that the node does not see.
+    empty: Utf8PathBuf,
+    /// Where the whole folders are, one over the other, until the host's root
+    /// is let go of with all that is mounted below it: the kernel waits at each
+    /// unmount.
+    stage: Utf8PathBuf,
+}
+
+impl HostFiles {
+    fn show(
+        &self,
+        folder: &Utf8Path,
+        bind: impl FnOnce(&Utf8Path) -> Result<(), BuildRootError>,
+    ) -> Result<(), BuildRootError> {
+        mount_unchangeable(folder, &self.empty, &self.stage)?;
+        bind(&self.stage)
+    }
 }
 
 fn mount_cgroups(hierarchies: &[Hierarchy], target: &Utf8Path) -> Result<(), BuildRootError> {

@@ -81,7 +81,13 @@ impl ContainerNodes {
         dir.make()?;
         record.write(&dir.record())?;
         let cgroup = record.cgroup()?;
-        dir.write(plan, software, &cgroup, node_config::observe_host()?)?;
+        dir.write(
+            plan,
+            software,
+            &self.config.program,
+            &cgroup,
+            node_config::observe_host()?,
+        )?;
         let link = record.link()?;
         network::ensure(&link).await?;
         let system = groups::ensure(&record, &cgroup)?;

@@ -1,6 +1,6 @@
 //! The folder of a machine.
 
-use crate::agent::config::{AGENT_CONFIG_VERSION, AgentConfig};
+use crate::agent::config::{AGENT_CONFIG, AGENT_CONFIG_VERSION, AgentConfig};
 use crate::node_config::{self, HostCapacity, KUBELET_FILE, NodeSoftware};
 use camino::{Utf8Path, Utf8PathBuf};
 use neap_core::ids::{ClusterUid, MachineUid};
@@ -11,8 +11,9 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 /// Folders that a machine has from the start.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "config",
+    "empty",
     "log",
     "run",
     "root",
@@ -79,7 +80,7 @@ impl MachineDir {
 
     /// What the agent is told.
     pub(crate) fn agent_config(&self) -> Utf8PathBuf {
-        self.config().join("agent.json")
+        self.config().join(AGENT_CONFIG)
     }
 
     /// What the kubelet is told.
@@ -109,6 +110,7 @@ impl MachineDir {
         &self,
         plan: &MachinePlan,
         software: &NodeSoftware,
+        program: &Utf8Path,
         cgroup: &CgroupPath,
         host: HostCapacity,
     ) -> Result<(), WriteFileError> {
@@ -130,6 +132,7 @@ impl MachineDir {
             machine_dir: self.0.clone(),
             cgroup: cgroup.as_path().to_owned(),
             software: software.clone(),
+            program: program.to_owned(),
         };
         let path = self.agent_config();
         let text = serde_json::to_vec_pretty(&agent).map_err(|error| WriteFileError {
@@ -278,6 +281,7 @@ pub(super) mod tests {
         dir.write(
             &plan,
             &software,
+            Utf8Path::new("/bin/neap"),
             &CgroupPath::new("neap/a/b/c").unwrap(),
             host,
         )

@@ -150,6 +150,7 @@ impl MachineRecord {
 pub(crate) mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use neap_core::fence::Fence;
     use neap_operator::traits::NodeCredentials;
 
     pub(crate) fn plan() -> MachinePlan {
@@ -167,6 +168,7 @@ pub(crate) mod tests {
             cpu_milli: 1000,
             memory_bytes: 1 << 30,
             max_pods: 8,
+            fence: Fence::Closed,
             provider_id: "neap://ci/ci-node1".to_owned(),
             labels: BTreeMap::from([
                 ("neap.dev/cluster".to_owned(), "ci".to_owned()),

@@ -5,6 +5,7 @@ use super::actor::{Actor, DriveMachineError, Outcome};
 use jiff::{SignedDuration, Timestamp};
 use neap_api::Machine;
 use neap_core::driver::MachineStep;
+use neap_core::fence::Fence;
 use neap_core::ids::MachineUid;
 use neap_core::reason::Reason;
 use neap_core::supervision::{backoff, pending_retry, retry_at};
@@ -46,6 +47,15 @@ struct Running {
     may_back_off: bool,
 }
 
+/// What a machine is made for, beyond its record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    /// DaemonSets that will put a pod on its Node.
+    pub(super) daemon_sets: u32,
+    /// Whether it keeps its containers in.
+    pub(super) fence: Fence,
+}
+
 /// What a task is begun with.
 pub(super) struct Assignment {
     /// UID of the record.
@@ -54,8 +64,8 @@ pub(super) struct Assignment {
     pub(super) machine: Arc<Machine>,
     /// How often the provider has told of a change of the machine.
     pub(super) power_changes: u64,
-    /// DaemonSets that will put a pod on its Node.
-    pub(super) daemon_sets: u32,
+    /// What the machine is made for.
+    pub(super) circumstances: Circumstances,
     /// What to do.
     pub(super) errand: Errand,
 }
@@ -99,16 +109,20 @@ impl Drivers {
             uid,
             machine,
             power_changes,
-            daemon_sets,
+            circumstances,
             errand,
         } = assignment;
         tracing::debug!(cluster = %actor.id, machine = %uid, ?errand, "machine step");
         let undo = CancellationToken::new();
         let may_back_off =
             matches!(&errand, Errand::Remove(reason) if reason.is_provisioning_failure());
-        let task = self
-            .tasks
-            .spawn(carry_out(actor, machine, daemon_sets, errand, undo.clone()));
+        let task = self.tasks.spawn(carry_out(
+            actor,
+            machine,
+            circumstances,
+            errand,
+            undo.clone(),
+        ));
         self.running.insert(
             task.id(),
             Running {
@@ -212,7 +226,7 @@ impl Drivers {
 async fn carry_out(
     actor: Actor,
     machine: Arc<Machine>,
-    daemon_sets: u32,
+    circumstances: Circumstances,
     errand: Errand,
     undo: CancellationToken,
 ) -> Result<Outcome, DriveMachineError> {
@@ -228,7 +242,7 @@ async fn carry_out(
                     .await?;
                 Ok(Outcome::observed(provider))
             }
-            MachineStep::Create => actor.create(machine, daemon_sets).await,
+            MachineStep::Create => actor.create(machine, circumstances).await,
             MachineStep::RecordPower(_) => actor.record_power(machine).await,
             MachineStep::RecordReady(ready) => actor.record_ready(machine, ready).await,
             MachineStep::Join => actor.join(machine).await,

@@ -1,6 +1,7 @@
 //! Making machines: the record first, the machine second, the Node by itself.
 
 use super::actor::{Actor, CreateMachineError, DriveMachineError, Milestone, Outcome, uid_of};
+use super::driver::Circumstances;
 use crate::calls::CallApiError;
 use crate::traits::MachinePlan;
 use jiff::Timestamp;
@@ -88,14 +89,14 @@ impl Actor {
     pub(super) async fn create(
         &self,
         machine: &Machine,
-        daemon_sets: u32,
+        circumstances: Circumstances,
     ) -> Result<Outcome, DriveMachineError> {
         let uid = uid_of(machine)?;
         let (found, _) = self.observe_provider(&uid).await?;
         if found != ProviderView::Absent {
             return Ok(Outcome::observed(found));
         }
-        self.make(machine, uid, daemon_sets)
+        self.make(machine, uid, circumstances)
             .await
             .map_err(|source| DriveMachineError::CreateMachine {
                 name: machine.name_any(),
@@ -129,7 +130,7 @@ impl Actor {
         &self,
         machine: &Machine,
         uid: MachineUid,
-        daemon_sets: u32,
+        circumstances: Circumstances,
     ) -> Result<(), CreateMachineError> {
         let name = machine.machine_name();
         let spec = &machine.spec;
@@ -148,7 +149,8 @@ impl Actor {
             dns: DNS_SERVICE,
             cpu_milli: size.cpu_milli,
             memory_bytes: size.memory_bytes,
-            max_pods: spec.pods_per_node.saturating_add(daemon_sets),
+            max_pods: spec.pods_per_node.saturating_add(circumstances.daemon_sets),
+            fence: circumstances.fence,
             provider_id: provider_id(&self.id.name, name.as_str()),
             labels,
             credentials: self
