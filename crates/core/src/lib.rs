@@ -16,6 +16,7 @@ pub mod addressing;
 pub mod demand;
 pub mod driver;
 pub mod duration;
+pub mod fit;
 pub mod ids;
 pub mod lifecycle;
 pub mod machine;
