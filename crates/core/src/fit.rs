@@ -21,6 +21,7 @@ mod pack;
 mod problem;
 pub mod selector;
 pub mod shape;
+mod site;
 mod state;
 mod taint;
 mod tally;
@@ -43,8 +44,9 @@ pub struct Plan {
     pub inputs: Vec<usize>,
     /// New machines, each with the place of its class in the input.
     pub machines: Vec<usize>,
-    /// What goes where, by node. A node of a number below that of the nodes
-    /// that are there is one of them; the others are the new machines.
+    /// What goes where, in an order in which it can be bound. A node of a number
+    /// below that of the nodes that are there is one of them; the others are
+    /// the new machines.
     pub placements: Vec<Placement>,
     /// What is left.
     pub unplaced: Vec<Unplaced>,
@@ -94,7 +96,11 @@ pub fn plan(observed: &Observed) -> Plan {
     let (mut state, choices) = choose::place(&problem);
     let unplaced = explain::explain(&problem, &mut state);
     let mut placements = std::mem::take(&mut state.placements);
-    placements.sort_unstable();
+    for placement in &mut placements {
+        if let Some(input) = problem.node_inputs.get(placement.node) {
+            placement.node = *input;
+        }
+    }
     Plan {
         groups: groups(&problem),
         inputs: problem.inputs.clone(),
@@ -125,5 +131,5 @@ fn groups(problem: &problem::Problem<'_>) -> Vec<PodGroup> {
 /// Whether a DaemonSet runs a pod of this shape on nodes of a class: the
 /// DaemonSet controller looks at taints, selector and node affinity alone.
 pub fn runs_on(shape: &PodShape, class: &ClassShape) -> bool {
-    problem::takes_daemon(shape, class)
+    site::takes_daemon(shape, class)
 }

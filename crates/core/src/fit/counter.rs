@@ -2,9 +2,10 @@
 //! each distinct term of an affinity, an anti-affinity or a spread is one
 //! counter by domain.
 
-use super::problem::{Group, Site, SpreadTie, Ties, affinity_misfit};
+use super::problem::{Group, SpreadTie, Ties};
 use super::selector::{LabelSelector, Labels, NodeSelector};
 use super::shape::{Inclusion, Namespaces, Observed, PodShape, PodTerm, Spread};
+use super::site::{Site, affinity_misfit};
 use super::taint::{Toleration, untolerated};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,7 +4,8 @@
 use super::amount::{CPU, PODS};
 use super::fill::{MOST_STEPS, may_open};
 use super::misfit::{Amount, Misfit};
-use super::problem::{Group, NOWHERE, Problem, feature_misfit, node_misfit, volume_misfit};
+use super::problem::{Group, NOWHERE, Problem};
+use super::site::{feature_misfit, node_misfit, volume_misfit};
 use super::state::State;
 use std::collections::BTreeMap;
 
@@ -125,7 +126,7 @@ fn resources(
 ) -> Option<Misfit> {
     let old = state.old_nodes();
     let (allocatable, baseline) = match node.checked_sub(old) {
-        None => (&problem.observed.nodes.get(node)?.allocatable, None),
+        None => (&problem.nodes.get(node)?.allocatable, None),
         Some(machine) => {
             let class = problem
                 .observed

@@ -3,16 +3,12 @@
 
 use super::amount::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources};
 use super::counter::{Counter, Counters, Profile};
-use super::misfit::Misfit;
-use super::selector::{Labels, NodeSelector};
 use super::shape::{
     Allocatable, ClassShape, HOSTNAME, HostPort, NodeShape, Observed, PodGroup, PodShape, PodTerm,
 };
-use super::taint::{Effect, Taint, TolerationComparison, untolerated};
+use super::site::{Site, site_misfit, sites};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Name of a node that is not made yet. No node and no host bears it.
-const NEW_NODE: &str = "\u{0}new";
 
 /// The domain of a node under a key that it has no label for.
 pub(super) const NOWHERE: usize = usize::MAX;
@@ -75,16 +71,6 @@ pub(super) struct SpreadTie {
     pub(super) itself: u32,
 }
 
-/// What decides about a node beside its room and its pods. Equal for most.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Site {
-    pub(super) name: String,
-    pub(super) labels: Labels,
-    pub(super) taints: Vec<Taint>,
-    pub(super) cordoned: bool,
-    pub(super) features: BTreeSet<String>,
-}
-
 /// A class, in numbers.
 #[derive(Debug)]
 pub(super) struct Template<'a> {
@@ -101,6 +87,10 @@ pub(super) struct Template<'a> {
 #[derive(Debug)]
 pub(super) struct Problem<'a> {
     pub(super) observed: &'a Observed,
+    /// By name, so that the order of the input plays no part.
+    pub(super) nodes: Vec<&'a NodeShape>,
+    /// Where each of them is in the input.
+    pub(super) node_inputs: Vec<usize>,
     /// The largest first.
     pub(super) groups: Vec<Group<'a>>,
     /// The group of each input.
@@ -123,12 +113,15 @@ pub(super) struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     pub(super) fn new(observed: &'a Observed) -> Self {
+        let mut by_name: Vec<(usize, &NodeShape)> = observed.nodes.iter().enumerate().collect();
+        by_name.sort_by_key(|(_, node)| node.name.as_str());
+        let (node_inputs, nodes): (Vec<usize>, Vec<&NodeShape>) = by_name.into_iter().unzip();
         let (mut groups, inputs) = group(observed);
         let dimensions = dimensions(&groups);
         for group in &mut groups {
             group.requests = row(&dimensions, &group.shape.requests, 1);
         }
-        let (sites, node_sites, class_sites) = sites(observed, &groups);
+        let (sites, node_sites, class_sites) = sites(observed, &nodes, &groups);
         for group in &mut groups {
             let stands = |site: &Site| {
                 group.shape.obstacle.is_none()
@@ -142,9 +135,11 @@ impl<'a> Problem<'a> {
             profiles,
             held,
         } = Counters::of(observed, &mut groups, &sites);
-        let (node_domains, class_domains, first_domains) = domains(observed, &keys);
+        let (node_domains, class_domains, first_domains) = domains(observed, &nodes, &keys);
         let mut problem = Self {
             observed,
+            nodes,
+            node_inputs,
             groups,
             inputs,
             dimensions,
@@ -215,10 +210,24 @@ pub(super) fn ports(pods: &[PodGroup]) -> Vec<HostPort> {
 /// Equal pods become one group; the largest first, and among equals by what
 /// they are, so that the order of the input plays no part.
 fn group(observed: &Observed) -> (Vec<Group<'_>>, Vec<usize>) {
-    let mut order: BTreeMap<&PodShape, (u32, usize)> = BTreeMap::new();
+    let mut found: BTreeMap<&PodShape, usize> = BTreeMap::new();
+    let mut counted: Vec<(&PodShape, u32)> = Vec::new();
+    let mut inputs = Vec::with_capacity(observed.pods.len());
+    let mut last = 0;
     for input in &observed.pods {
-        let entry = order.entry(&*input.shape).or_default();
-        entry.0 = entry.0.saturating_add(input.count);
+        let shape = &*input.shape;
+        // Equal pods mostly come one after the other.
+        if counted.get(last).is_none_or(|(own, _)| *own != shape) {
+            let next = counted.len();
+            last = *found.entry(shape).or_insert(next);
+            if last == next {
+                counted.push((shape, 0));
+            }
+        }
+        if let Some((_, count)) = counted.get_mut(last) {
+            *count = count.saturating_add(input.count);
+        }
+        inputs.push(last);
     }
     let all: Vec<&Allocatable> = if observed.classes.is_empty() {
         observed
@@ -241,12 +250,15 @@ fn group(observed: &Observed) -> (Vec<Group<'_>>, Vec<usize>) {
     let size = |shape: &PodShape| {
         u128::from(shape.requests.cpu_milli) * memory + u128::from(shape.requests.memory) * cpu
     };
-    let mut sorted: Vec<(u128, &PodShape)> =
-        order.keys().map(|shape| (size(shape), *shape)).collect();
-    sorted.sort_by(|(size, _), (other, _)| other.cmp(size));
-    let mut groups = Vec::with_capacity(sorted.len());
-    for (_, shape) in sorted {
-        if let Some((count, place)) = order.get_mut(shape) {
+    let mut sorted: Vec<(u128, usize)> = found
+        .into_values()
+        .map(|at| (counted.get(at).map_or(0, |(shape, _)| size(shape)), at))
+        .collect();
+    sorted.sort_by_key(|(size, _)| Reverse(*size));
+    let mut places = vec![0; counted.len()];
+    let mut groups = Vec::with_capacity(counted.len());
+    for (_, at) in sorted {
+        if let (Some(place), Some((shape, count))) = (places.get_mut(at), counted.get(at)) {
             *place = groups.len();
             groups.push(Group {
                 shape,
@@ -257,8 +269,9 @@ fn group(observed: &Observed) -> (Vec<Group<'_>>, Vec<usize>) {
             });
         }
     }
-    let place = |input: &PodGroup| order.get(&*input.shape).map_or(0, |(_, place)| *place);
-    let inputs = observed.pods.iter().map(place).collect();
+    for input in &mut inputs {
+        *input = places.get(*input).copied().unwrap_or_default();
+    }
     (groups, inputs)
 }
 
@@ -308,140 +321,15 @@ fn row(dimensions: &[String], resources: &Resources, pods: u64) -> Vec<i64> {
         .collect()
 }
 
-/// Nodes that no waiting pod can tell apart share a site.
-fn sites(observed: &Observed, groups: &[Group<'_>]) -> (Vec<Site>, Vec<usize>, Vec<usize>) {
-    let mut looked_at: BTreeSet<&str> = BTreeSet::new();
-    let mut names_nodes = false;
-    for Group { shape, .. } in groups {
-        looked_at.extend(shape.node_selector.keys().map(String::as_str));
-        for selector in shape.node_affinity.iter().chain(&shape.volume_affinity) {
-            looked_at.extend(selector.keys());
-            names_nodes |= selector.names_nodes();
-        }
-    }
-    let seen = |name: &str, labels: &Labels| -> (String, Labels) {
-        let name = if names_nodes { name } else { "" };
-        let labels = labels
-            .iter()
-            .filter(|(key, _)| looked_at.contains(key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()));
-        (name.to_owned(), labels.collect())
-    };
-    let of_node = |node: &NodeShape| {
-        let (name, labels) = seen(&node.name, &node.labels);
-        Site {
-            name,
-            labels,
-            taints: node.taints.clone(),
-            cordoned: node.unschedulable,
-            features: node.features.clone(),
-        }
-    };
-    let of_class = |class: &ClassShape| {
-        let (name, mut labels) = seen(NEW_NODE, &class.labels);
-        if looked_at.contains(HOSTNAME) {
-            labels.insert(HOSTNAME.to_owned(), NEW_NODE.to_owned());
-        }
-        Site {
-            name,
-            labels,
-            taints: class.taints.clone(),
-            cordoned: false,
-            features: class.features.clone(),
-        }
-    };
-    let mut places: BTreeMap<Site, usize> = BTreeMap::new();
-    let mut place = |site: Site| {
-        let next = places.len();
-        *places.entry(site).or_insert(next)
-    };
-    let node_sites = observed
-        .nodes
-        .iter()
-        .map(|node| place(of_node(node)))
-        .collect();
-    let class_sites = observed
-        .classes
-        .iter()
-        .map(|class| place(of_class(class)))
-        .collect();
-    let mut sites: Vec<(usize, Site)> = places.into_iter().map(|(site, at)| (at, site)).collect();
-    sites.sort_by_key(|(at, _)| *at);
-    let sites = sites.into_iter().map(|(_, site)| site).collect();
-    (sites, node_sites, class_sites)
-}
-
-/// What stands against a pod on a site, whatever else is there; in the order
-/// of the scheduler's filters as far as they look at nothing else.
-pub(super) fn site_misfit(
-    shape: &PodShape,
-    site: &Site,
-    comparison: TolerationComparison,
-) -> Option<Misfit> {
-    node_misfit(shape, site, comparison)
-        .or_else(|| volume_misfit(shape, site))
-        .or_else(|| feature_misfit(shape, site))
-}
-
-/// Filters that come before ports and resources.
-pub(super) fn node_misfit(
-    shape: &PodShape,
-    site: &Site,
-    comparison: TolerationComparison,
-) -> Option<Misfit> {
-    if site.cordoned {
-        let cordon = Taint {
-            key: "node.kubernetes.io/unschedulable".to_owned(),
-            value: String::new(),
-            effect: Effect::NoSchedule,
-        };
-        if untolerated(&[cordon], &shape.tolerations, comparison).is_some() {
-            return Some(Misfit::Cordoned);
-        }
-    }
-    if let Some(taint) = untolerated(&site.taints, &shape.tolerations, comparison) {
-        return Some(Misfit::Taint(taint.clone()));
-    }
-    affinity_misfit(shape, site)
-}
-
-/// Node selector and node affinity.
-pub(super) fn affinity_misfit(shape: &PodShape, site: &Site) -> Option<Misfit> {
-    for (key, wanted) in &shape.node_selector {
-        let found = site.labels.get(key);
-        if found != Some(wanted) {
-            return Some(Misfit::NodeSelector {
-                key: key.clone(),
-                wanted: wanted.clone(),
-                found: found.cloned(),
-            });
-        }
-    }
-    let affinity = shape.node_affinity.as_ref()?;
-    (!affinity.matches(&site.name, &site.labels)).then_some(Misfit::NodeAffinity {
-        terms: affinity.terms.len(),
-    })
-}
-
-/// Volumes that cannot be had there.
-pub(super) fn volume_misfit(shape: &PodShape, site: &Site) -> Option<Misfit> {
-    let had = |volume: &NodeSelector| volume.matches(&site.name, &site.labels);
-    (!shape.volume_affinity.iter().all(had)).then_some(Misfit::Volume)
-}
-
-/// Features that the node does not declare.
-pub(super) fn feature_misfit(shape: &PodShape, site: &Site) -> Option<Misfit> {
-    let missing = shape.features.difference(&site.features).next()?;
-    Some(Misfit::Feature {
-        feature: missing.clone(),
-    })
-}
-
 /// Domains of all nodes and classes, and how many there are under each key.
-fn domains(observed: &Observed, keys: &[String]) -> (Vec<usize>, Vec<Vec<usize>>, Vec<usize>) {
+fn domains(
+    observed: &Observed,
+    nodes: &[&NodeShape],
+    keys: &[String],
+) -> (Vec<usize>, Vec<Vec<usize>>, Vec<usize>) {
     let mut values: Vec<BTreeMap<&str, usize>> = vec![BTreeMap::new(); keys.len()];
-    let mut node_domains = Vec::with_capacity(observed.nodes.len() * keys.len());
-    for node in &observed.nodes {
+    let mut node_domains = Vec::with_capacity(nodes.len() * keys.len());
+    for node in nodes {
         for (key, values) in keys.iter().zip(&mut values) {
             node_domains.push(domain(node.labels.get(key), values));
         }
@@ -466,18 +354,4 @@ fn domain<'a>(label: Option<&'a String>, values: &mut BTreeMap<&'a str, usize>) 
     let Some(value) = label else { return NOWHERE };
     let next = values.len();
     *values.entry(value).or_insert(next)
-}
-
-/// Whether the DaemonSet controller makes a pod on nodes of a class.
-pub(super) fn takes_daemon(shape: &PodShape, class: &ClassShape) -> bool {
-    let mut labels = class.labels.clone();
-    labels.insert(HOSTNAME.to_owned(), NEW_NODE.to_owned());
-    let site = Site {
-        name: NEW_NODE.to_owned(),
-        labels,
-        taints: class.taints.clone(),
-        cordoned: false,
-        features: class.features.clone(),
-    };
-    node_misfit(shape, &site, TolerationComparison::Off).is_none()
 }

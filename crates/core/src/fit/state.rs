@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placement {
     /// The node: first those that are there, in the order of the input, then
-    /// the planned machines.
+    /// the new machines.
     pub node: usize,
     /// The group.
     pub group: usize,
@@ -68,7 +68,7 @@ impl State {
             opened: vec![0; problem.templates.len()],
             steps: 0,
         };
-        for (at, node) in problem.observed.nodes.iter().enumerate() {
+        for (at, node) in problem.nodes.iter().enumerate() {
             state
                 .free
                 .extend(problem.free(&node.allocatable, &node.pods));
