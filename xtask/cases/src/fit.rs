@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{PodSpec, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use neap_core::fit::plan;
 use neap_core::fit::shape::{ClassShape, NodeShape, Observed, PodGroup};
-use neap_operator::shape::{Claims, allocatable, observe_shape, taints};
+use neap_operator::shape::{Claims, allocatable, observe_shape, taints, with_text_quantities};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -158,7 +158,7 @@ fn group(pods: &Pods) -> Result<PodGroup> {
         spec["containers"] = json!([only]);
     }
     let spec: PodSpec =
-        serde_json::from_value(numbers_as_text(spec)).context("not a pod's spec")?;
+        serde_json::from_value(with_text_quantities(spec)).context("not a pod's spec")?;
     let mut shape = observe_shape(&pods.namespace, &pods.labels, &spec, Claims::Unknown)?;
     shape.terminating = pods.terminating;
     Ok(PodGroup::new(shape, pods.count))
@@ -172,42 +172,6 @@ fn with_container_ports(mut ports: Value) -> Value {
         }
     }
     ports
-}
-
-/// Quantities may be bare numbers, which the types do not read.
-fn numbers_as_text(mut value: Value) -> Value {
-    match &mut value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                let taken = field.take();
-                *field = if matches!(name.as_str(), "requests" | "limits" | "overhead") {
-                    texts(taken)
-                } else {
-                    numbers_as_text(taken)
-                };
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                *item = numbers_as_text(item.take());
-            }
-        }
-        _ => {}
-    }
-    value
-}
-
-fn texts(mut amounts: Value) -> Value {
-    for amount in amounts
-        .as_object_mut()
-        .into_iter()
-        .flat_map(Map::values_mut)
-    {
-        if amount.is_number() {
-            *amount = Value::String(amount.to_string());
-        }
-    }
-    amounts
 }
 
 fn quantities(amounts: &BTreeMap<String, Value>) -> Result<BTreeMap<String, Quantity>> {

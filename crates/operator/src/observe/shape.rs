@@ -4,6 +4,9 @@
 //! there, except where filling it in twice changes nothing.
 
 mod affinity;
+mod quantities;
+
+pub use quantities::with_text_quantities;
 
 use affinity::{node_selector, pod_terms, spreads};
 use k8s_openapi::api::core::v1::{
