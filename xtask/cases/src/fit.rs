@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::{PodSpec, Taint};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use neap_core::fit::plan;
 use neap_core::fit::shape::{ClassShape, NodeShape, Observed, PodGroup};
-use neap_operator::shape::{Claims, allocatable, observe_shape, taints, with_text_quantities};
+use neap_operator::shape::{
+    Claims, allocatable, observe_waiting_shape, taints, with_text_quantities,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -159,7 +161,7 @@ fn group(pods: &Pods) -> Result<PodGroup> {
     }
     let spec: PodSpec =
         serde_json::from_value(with_text_quantities(spec)).context("not a pod's spec")?;
-    let mut shape = observe_shape(&pods.namespace, &pods.labels, &spec, Claims::Unknown)?;
+    let mut shape = observe_waiting_shape(&pods.namespace, &pods.labels, &spec, Claims::Unknown);
     shape.terminating = pods.terminating;
     Ok(PodGroup::new(shape, pods.count))
 }

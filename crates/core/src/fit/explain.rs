@@ -189,7 +189,7 @@ fn spread(problem: &Problem<'_>, state: &State, group: &Group<'_>, node: usize) 
             return Some(Misfit::SpreadKey { key });
         };
         let minimum = state.minimum(tie.counter, tie.min_domains);
-        let over = count + tie.itself > minimum.saturating_add(tie.max_skew);
+        let over = count.saturating_add(tie.itself) > minimum.saturating_add(tie.max_skew);
         over.then_some(Misfit::SpreadSkew {
             key,
             count,

@@ -5,7 +5,10 @@ use super::state::{Answer, State};
 
 /// Most steps of one plan: a look at one node for one group is one. It ends
 /// the work on absurd inputs alone, and the same on every machine.
-pub(super) const MOST_STEPS: u64 = 400_000_000;
+pub(super) const MOST_STEPS: u64 = 200_000_000;
+
+/// Steps that a new machine counts for, since it takes memory too.
+pub(super) const STEPS_OF_MACHINE: u64 = 100;
 
 /// Where new machines may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +113,7 @@ fn open_for(problem: &Problem<'_>, state: &mut State, group: &Group<'_>, class: 
         return false;
     }
     let opened = state.open(problem, class);
+    state.steps += STEPS_OF_MACHINE;
     if matches!(state.ask(group, opened.node), Answer::Room(_)) {
         return true;
     }

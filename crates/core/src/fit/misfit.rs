@@ -38,6 +38,11 @@ pub enum Obstacle {
         /// The claim's name in the pod.
         claim: String,
     },
+    /// The scheduler cannot read it.
+    Malformed {
+        /// Path of the field, and what is wrong with it.
+        why: String,
+    },
 }
 
 /// An amount of a resource, shown in its own unit.
@@ -184,6 +189,7 @@ impl Obstacle {
             Self::ClaimUnbound { .. } => "ClaimUnbound",
             Self::ClaimMissing { .. } => "ClaimMissing",
             Self::ResourceClaims { .. } => "ResourceClaims",
+            Self::Malformed { .. } => "Malformed",
         }
     }
 }
@@ -236,6 +242,7 @@ impl fmt::Display for Obstacle {
                 f,
                 "it wants a device through the resource claim {claim}, which is not simulated"
             ),
+            Self::Malformed { why } => write!(f, "the scheduler cannot read it: {why}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A tighter packing than the order of size gives: each machine is filled with
 //! what suits its rest best, so that CPU, memory and places run out together.
 
-use super::fill::{MOST_STEPS, Source, Which, fill, fill_all, may_open};
+use super::fill::{MOST_STEPS, STEPS_OF_MACHINE, Source, Which, fill, fill_all, may_open};
 use super::problem::Problem;
 use super::state::State;
 
@@ -102,6 +102,7 @@ fn pack(problem: &Problem<'_>, state: &mut State, class: usize, bound: u32) {
                 return;
             }
             let opened = state.open(problem, class);
+            state.steps += STEPS_OF_MACHINE;
             for (group, pods) in &pattern {
                 state.put(problem, *group, opened.node, *pods);
             }

@@ -164,7 +164,8 @@ impl<'a> Problem<'a> {
         let mut feeds: BTreeMap<usize, u32> = BTreeMap::new();
         for group in &class.baseline {
             for counter in self.fed_by(&group.shape) {
-                *feeds.entry(counter).or_default() += group.count;
+                let fed = feeds.entry(counter).or_default();
+                *fed = fed.saturating_add(group.count);
             }
         }
         Template {

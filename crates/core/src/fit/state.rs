@@ -317,7 +317,7 @@ impl State {
                 return Answer::Never;
             };
             let minimum = self.minimum(spread.counter, spread.min_domains);
-            if count + spread.itself > minimum.saturating_add(spread.max_skew) {
+            if count.saturating_add(spread.itself) > minimum.saturating_add(spread.max_skew) {
                 return Answer::Later;
             }
             if ties.feeds.contains(&spread.counter) {

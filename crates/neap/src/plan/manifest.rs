@@ -8,7 +8,7 @@ use neap_core::fit::selector::Labels;
 use neap_core::fit::shape::{Namespaces, PodGroup, PodShape};
 use neap_operator::shape::{Claims, observe_shape, with_text_quantities};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Something that wants pods.
@@ -33,8 +33,13 @@ pub(super) struct Work {
 
 pub(super) fn read(documents: &[Document]) -> anyhow::Result<Work> {
     let mut work = Work::default();
+    let all: BTreeSet<_> = documents.iter().filter_map(identity).collect();
     for document in documents {
-        read_one(document, &mut work)?;
+        // The pods of a workload that is here too are the workload's.
+        let owner = owner(document);
+        if owner.is_none_or(|owner| !all.contains(&owner)) {
+            read_one(document, &mut work)?;
+        }
     }
     // Every namespace has a label with its name.
     let used: Vec<String> = work
@@ -53,6 +58,27 @@ pub(super) fn read(documents: &[Document]) -> anyhow::Result<Work> {
     Ok(work)
 }
 
+/// Kind, namespace and name.
+type Identity<'a> = (&'a str, &'a str, &'a str);
+
+fn namespace(document: &Document) -> &str {
+    document.text("/metadata/namespace").unwrap_or("default")
+}
+
+fn identity(document: &Document) -> Option<Identity<'_>> {
+    let name = document.text("/metadata/name")?;
+    Some((document.text("/kind")?, namespace(document), name))
+}
+
+/// Who controls it.
+fn owner(document: &Document) -> Option<Identity<'_>> {
+    let owners = document.value.pointer("/metadata/ownerReferences")?;
+    let controls = |owner: &&Value| owner.get("controller") == Some(&Value::Bool(true));
+    let owner = owners.as_array()?.iter().find(controls)?;
+    let text = |field| owner.get(field).and_then(Value::as_str);
+    Some((text("kind")?, namespace(document), text("name")?))
+}
+
 fn read_one(document: &Document, work: &mut Work) -> anyhow::Result<()> {
     let Some(kind) = document.text("/kind") else {
         bail!(document.refuse("kind: there is none, so it is no manifest"));
@@ -64,7 +90,7 @@ fn read_one(document: &Document, work: &mut Work) -> anyhow::Result<()> {
     if name.is_empty() {
         bail!(document.refuse("metadata.name: there is none"));
     }
-    let namespace = document.text("/metadata/namespace").unwrap_or("default");
+    let namespace = namespace(document);
     let labels = |pointer: &str| -> anyhow::Result<Labels> {
         let value = document.value.pointer(pointer).cloned();
         let path = pointer.trim_start_matches('/').replace('/', ".");

@@ -311,14 +311,15 @@ impl Report {
     /// For people.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
-        let left: u32 = self.unplaced.iter().map(|left| left.count).sum();
-        let placed = self.pods - u64::from(left);
+        let left = self.unplaced.iter().map(|left| u64::from(left.count));
+        let left: u64 = left.sum();
+        let machines = self.machines.len();
         let _ = writeln!(
             text,
-            "{} of {} pods fit on {} machines, price {}.\n",
-            placed,
+            "{} of {} pods fit on {machines} machine{}, price {}.\n",
+            self.pods - left,
             self.pods,
-            self.machines.len(),
+            if machines == 1 { "" } else { "s" },
             self.price
         );
         let rows: Vec<_> = self.classes.iter().map(Needed::cells).collect();
@@ -419,15 +420,14 @@ impl Needed {
 
 impl Left {
     fn cells(&self) -> Vec<Vec<String>> {
-        let row = |(at, why): (usize, &Why)| {
-            let (workload, count) = if at == 0 {
-                (self.workload.clone(), self.count.to_string())
-            } else {
-                Default::default()
-            };
-            let class = why.class.clone().unwrap_or_default();
-            vec![workload, count, class, why.message.clone()]
+        let row = |why: &Why| {
+            vec![
+                self.workload.clone(),
+                self.count.to_string(),
+                why.class.clone().unwrap_or_default(),
+                why.message.clone(),
+            ]
         };
-        self.why.iter().enumerate().map(row).collect()
+        self.why.iter().map(row).collect()
     }
 }

@@ -166,3 +166,19 @@ fn pods_that_have_ended_want_nothing() {
     let text = run(pod, SMALL).unwrap().text();
     assert!(text.starts_with("0 of 0 pods fit on 0 machines"), "{text}");
 }
+
+#[test]
+fn pods_of_a_workload_that_is_there_too_are_not_counted_twice() {
+    let pod = |owner: &str| {
+        format!(
+            "{{kind: Pod, apiVersion: v1, metadata: {{name: a, ownerReferences: [{{kind: Deployment, \
+             name: {owner}, controller: true}}]}}, spec: {{containers: [{{name: a}}]}}}}"
+        )
+    };
+    for (owner, pods) in [("web", 7), ("other", 8)] {
+        let text = run(&format!("{WORK}---\n{}\n", pod(owner)), SMALL)
+            .unwrap()
+            .text();
+        assert!(text.contains(&format!("of {pods} pods fit")), "{text}");
+    }
+}

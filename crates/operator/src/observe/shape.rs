@@ -71,7 +71,17 @@ pub enum Claims<'a> {
     Known(&'a BTreeMap<String, ClaimFacts>),
 }
 
-/// What scheduling sees of a pod.
+/// What becomes of a part that no API server would take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Malformed {
+    /// It is an error.
+    Refused,
+    /// A term of a node affinity matches nothing and a toleration tolerates
+    /// nothing, as in the scheduler.
+    Empty,
+}
+
+/// What scheduling sees of a pod that somebody writes.
 ///
 /// # Errors
 /// When a field says what no API server would take.
@@ -80,6 +90,34 @@ pub fn observe_shape(
     labels: &Labels,
     spec: &PodSpec,
     claims: Claims<'_>,
+) -> Result<PodShape, ObserveShapeError> {
+    read_shape(namespace, labels, spec, claims, Malformed::Refused)
+}
+
+/// What scheduling sees of a pod that is there. One that the scheduler cannot
+/// read finds no place, and stands in nobody's way.
+pub fn observe_waiting_shape(
+    namespace: &str,
+    labels: &Labels,
+    spec: &PodSpec,
+    claims: Claims<'_>,
+) -> PodShape {
+    read_shape(namespace, labels, spec, claims, Malformed::Empty).unwrap_or_else(|error| PodShape {
+        namespace: namespace.to_owned(),
+        labels: labels.clone(),
+        obstacle: Some(Obstacle::Malformed {
+            why: error.to_string(),
+        }),
+        ..PodShape::default()
+    })
+}
+
+fn read_shape(
+    namespace: &str,
+    labels: &Labels,
+    spec: &PodSpec,
+    claims: Claims<'_>,
+    malformed: Malformed,
 ) -> Result<PodShape, ObserveShapeError> {
     let affinity = spec.affinity.as_ref();
     let node_affinity = affinity
@@ -111,10 +149,13 @@ pub fn observe_shape(
         labels: labels.clone(),
         node_selector: spec.node_selector.clone().unwrap_or_default(),
         node_affinity: node_affinity
-            .map(|selector| node_selector(selector, &format!("affinity.nodeAffinity.{REQUIRED}")))
+            .map(|selector| {
+                let path = format!("affinity.nodeAffinity.{REQUIRED}");
+                node_selector(selector, &path, malformed)
+            })
             .transpose()?,
         volume_affinity,
-        tolerations: tolerations(spec.tolerations.as_deref().unwrap_or_default())?,
+        tolerations: tolerations(spec.tolerations.as_deref().unwrap_or_default(), malformed)?,
         host_ports: host_ports(spec)?,
         affinity: pod_terms(
             near.map_or(&[], Vec::as_slice),
@@ -311,31 +352,41 @@ fn effect(text: &str, field: &str) -> Result<Effect, ObserveShapeError> {
     }
 }
 
-fn tolerations(wire: &[WireToleration]) -> Result<Vec<Toleration>, ObserveShapeError> {
+fn tolerations(
+    wire: &[WireToleration],
+    malformed: Malformed,
+) -> Result<Vec<Toleration>, ObserveShapeError> {
     let mut tolerations = BTreeSet::new();
-    for (at, toleration) in wire.iter().enumerate() {
-        let path = format!("tolerations[{at}]");
-        let operator = match toleration.operator.as_deref() {
-            None | Some("" | "Equal") => TolerationOperator::Equal,
-            Some("Exists") => TolerationOperator::Exists,
-            Some("Gt") => TolerationOperator::Gt,
-            Some("Lt") => TolerationOperator::Lt,
-            Some(other) => {
-                let why = format!("{other} is none of Equal, Exists, Gt, Lt");
-                return Err(ObserveShapeError::new(format!("{path}.operator"), why));
+    for (at, wire) in wire.iter().enumerate() {
+        match toleration(wire) {
+            Ok(toleration) => {
+                tolerations.insert(toleration);
             }
-        };
-        let given = toleration.effect.as_deref().filter(|text| !text.is_empty());
-        tolerations.insert(Toleration {
-            key: toleration.key.clone().unwrap_or_default(),
-            operator,
-            value: toleration.value.clone().unwrap_or_default(),
-            effect: given
-                .map(|text| effect(text, &format!("{path}.effect")))
-                .transpose()?,
-        });
+            Err(_) if malformed == Malformed::Empty => {}
+            Err(error) => return Err(error.below(&format!("tolerations[{at}]"))),
+        }
     }
     Ok(tolerations.into_iter().collect())
+}
+
+fn toleration(wire: &WireToleration) -> Result<Toleration, ObserveShapeError> {
+    let operator = match wire.operator.as_deref() {
+        None | Some("" | "Equal") => TolerationOperator::Equal,
+        Some("Exists") => TolerationOperator::Exists,
+        Some("Gt") => TolerationOperator::Gt,
+        Some("Lt") => TolerationOperator::Lt,
+        Some(other) => {
+            let why = format!("{other} is none of Equal, Exists, Gt, Lt");
+            return Err(ObserveShapeError::new("operator", why));
+        }
+    };
+    let given = wire.effect.as_deref().filter(|text| !text.is_empty());
+    Ok(Toleration {
+        key: wire.key.clone().unwrap_or_default(),
+        operator,
+        value: wire.value.clone().unwrap_or_default(),
+        effect: given.map(|text| effect(text, "effect")).transpose()?,
+    })
 }
 
 /// Taints of a node.

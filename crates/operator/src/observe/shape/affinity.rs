@@ -1,9 +1,9 @@
 //! Selectors, terms between pods, spreads.
 
-use super::ObserveShapeError;
+use super::{Malformed, ObserveShapeError};
 use k8s_openapi::api::core::v1::{
-    NodeSelector as WireNodeSelector, NodeSelectorRequirement, PodAffinityTerm, PodSpec,
-    TopologySpreadConstraint,
+    NodeSelector as WireNodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm,
+    PodSpec, TopologySpreadConstraint,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as WireSelector;
 use neap_core::fit::selector::{
@@ -16,24 +16,32 @@ use std::collections::BTreeSet;
 pub(super) fn node_selector(
     wire: &WireNodeSelector,
     path: &str,
+    malformed: Malformed,
 ) -> Result<NodeSelector, ObserveShapeError> {
     let mut terms = Vec::new();
     for (at, term) in wire.node_selector_terms.iter().enumerate() {
-        let path = format!("{path}.nodeSelectorTerms[{at}]");
-        let mut read = NodeTerm::default();
-        for (at, wire) in term.match_expressions.iter().flatten().enumerate() {
-            let path = format!("{path}.matchExpressions[{at}]");
-            let values = wire.values.as_deref().unwrap_or_default();
-            read.labels
-                .push(requirement(&wire.key, &wire.operator, values, &path)?);
+        match node_term(term) {
+            Ok(term) => terms.push(term),
+            Err(_) if malformed == Malformed::Empty => {}
+            Err(error) => return Err(error.below(&format!("{path}.nodeSelectorTerms[{at}]"))),
         }
-        for (at, wire) in term.match_fields.iter().flatten().enumerate() {
-            let path = format!("{path}.matchFields[{at}]");
-            read.fields.push(field_requirement(wire, &path)?);
-        }
-        terms.push(read);
     }
     Ok(NodeSelector { terms })
+}
+
+fn node_term(wire: &NodeSelectorTerm) -> Result<NodeTerm, ObserveShapeError> {
+    let mut term = NodeTerm::default();
+    for (at, wire) in wire.match_expressions.iter().flatten().enumerate() {
+        let path = format!("matchExpressions[{at}]");
+        let values = wire.values.as_deref().unwrap_or_default();
+        let read = requirement(&wire.key, &wire.operator, values, &path)?;
+        term.labels.push(read);
+    }
+    for (at, wire) in wire.match_fields.iter().flatten().enumerate() {
+        let path = format!("matchFields[{at}]");
+        term.fields.push(field_requirement(wire, &path)?);
+    }
+    Ok(term)
 }
 
 fn field_requirement(

@@ -119,3 +119,22 @@ fn preferences_are_not_part_of_a_shape() {
     let with = shape(json!({}), spec).unwrap();
     assert_eq!(with, shape(json!({}), json!({})).unwrap());
 }
+
+#[test]
+fn what_the_scheduler_cannot_read_stands_in_nobodys_way() {
+    let observe = |spec: Value| {
+        let mut spec = spec;
+        spec["containers"] = json!([]);
+        let spec = serde_json::from_value(spec).unwrap();
+        observe_waiting_shape("default", &Labels::new(), &spec, Claims::Unknown)
+    };
+    let terms = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "k", "operator": "Gt", "values": ["x"]}]},
+            {"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}}}});
+    let shape = observe(terms);
+    assert_eq!(shape.node_affinity.unwrap().terms.len(), 1);
+    assert_eq!(shape.obstacle, None);
+    let unreadable = observe(json!({"overhead": {"cpu": "much"}}));
+    assert_eq!(unreadable.obstacle.unwrap().code(), "Malformed");
+}
