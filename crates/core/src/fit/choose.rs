@@ -44,10 +44,14 @@ pub(super) fn place(problem: &Problem<'_>) -> (State, Vec<Choice>) {
     while state.waiting() > 0 {
         let mut best: Option<(Candidate, State)> = None;
         let mut candidates = Vec::new();
+        // Every trial counts, not only the one that is kept.
+        let mut steps = state.steps;
         for class in 0..problem.templates.len() {
             let mut tried = state.clone();
+            tried.steps = steps;
             fill_all(problem, &mut tried, Source::Class(class), Which::All);
             let tried = tighten(problem, &state, tried, class);
+            steps = tried.steps;
             let candidate = judge(problem, &state, &tried, class);
             candidates.push(candidate.clone());
             if best
@@ -62,6 +66,7 @@ pub(super) fn place(problem: &Problem<'_>) -> (State, Vec<Choice>) {
             break;
         }
         state = next;
+        state.steps = steps;
         if chosen.machines > 0 {
             candidates.sort_by(|one, other| rank(problem, one).cmp(&rank(problem, other)));
             choices.push(Choice { candidates });

@@ -10,14 +10,21 @@ const WHOLE: i64 = 1 << 20;
 
 /// Tries to need fewer machines of a class than `placed` does, with the same
 /// pods placed; `start` is the state before it.
-pub(super) fn tighten(problem: &Problem<'_>, start: &State, placed: State, class: usize) -> State {
+pub(super) fn tighten(
+    problem: &Problem<'_>,
+    start: &State,
+    mut placed: State,
+    class: usize,
+) -> State {
     let opened = |state: &State| state.opened.get(class).copied().unwrap_or_default();
     if opened(&placed) <= least(problem, start, &placed, class) {
         return placed;
     }
     let mut tight = start.clone();
+    tight.steps = placed.steps;
     fill_all(problem, &mut tight, Source::Class(class), Which::Tied);
     if opened(&tight) >= opened(&placed) {
+        placed.steps = tight.steps;
         return placed;
     }
     pack(problem, &mut tight, class, opened(&placed));
@@ -25,6 +32,7 @@ pub(super) fn tighten(problem: &Problem<'_>, start: &State, placed: State, class
     if tight.left == placed.left && opened(&tight) < opened(&placed) {
         tight
     } else {
+        placed.steps = tight.steps;
         placed
     }
 }
