@@ -6,6 +6,7 @@
 
 mod bench;
 mod build;
+mod cases;
 mod check;
 mod command;
 mod demo;
@@ -42,6 +43,8 @@ enum Task {
     Build,
     /// Set up, build, check, and run every test and live proof; needs root
     Test(test::Arguments),
+    /// Run cases that are written as data: one line each, exit code 1 on any difference
+    Cases(cases::Arguments),
     /// Set up, build, and run `neap demo`; needs root
     Demo(demo::Arguments),
     /// Set up, build, and measure figures: several runs, minimum, median, goal; needs root
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Task::Distro => distro::run(),
         Task::Build => build::run(),
         Task::Test(arguments) => test::run(&arguments),
+        Task::Cases(arguments) => cases::run(&arguments),
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
     };

@@ -2,6 +2,7 @@
 //!
 //! What it does: reduces what was observed ([`observation`]) to a number
 //! ([`demand`]) and a list of actions with reasons ([`scale`], [`release`]),
+//! or to machines that hold the work ([`fit`]),
 //! and says what a Cluster ([`lifecycle`]) and a failed process
 //! ([`supervision`]) need next.
 //!
@@ -17,6 +18,7 @@ pub mod demand;
 pub mod driver;
 pub mod duration;
 pub mod fence;
+pub mod fit;
 pub mod ids;
 pub mod lifecycle;
 pub mod machine;

@@ -25,6 +25,7 @@ Clusters:
   cluster kubeconfig  Print a kubeconfig for a cluster, without a secret in it
   machine list        List the machines behind the clusters
   machine get         Show one machine
+  plan                Say which machines manifests would need, from files alone
   why                 Say what was decided last, why, and what comes next
 
 This host:
@@ -127,6 +128,12 @@ pub(crate) enum Command {
     #[command(subcommand, subcommand_required = true, arg_required_else_help = true)]
     Why(WhyCommand),
 
+    /// Say which machines manifests would need, from files alone
+    ///
+    /// Reads Pods, Jobs, Deployments, StatefulSets and DaemonSets, and machine classes, and plans
+    /// as the policy Fit does: by the rules of kube-scheduler, without any cluster.
+    Plan(PlanArgs),
+
     /// Print a kubeconfig for the management API, without a secret in it
     #[command(
         after_help = "Example:\n  neap kubeconfig > hub.kubeconfig && kubectl --kubeconfig hub.kubeconfig get clusters -A"
@@ -213,6 +220,42 @@ pub(crate) enum WhyCommand {
     /// Explain a cluster
     Cluster(NameArgs),
 }
+
+#[derive(Args, Debug)]
+#[command(after_help = PLAN_EXAMPLE)]
+pub(crate) struct PlanArgs {
+    /// Manifests: YAML of any number of documents, or JSON; `-` is the standard input
+    #[arg(
+        short = 'f',
+        long = "filename",
+        value_name = "FILE",
+        required = true,
+        num_args = 1
+    )]
+    pub(crate) files: Vec<Utf8PathBuf>,
+
+    /// Machine classes
+    #[arg(long = "class", value_name = "FILE", required = true, num_args = 1)]
+    pub(crate) classes: Vec<Utf8PathBuf>,
+}
+
+const PLAN_EXAMPLE: &str = "\
+A class:
+  apiVersion: neap.dev/v1alpha1
+  kind: MachineClass
+  metadata: {name: small}
+  spec:
+    capacity: {cpu: 4, memory: 16Gi, pods: 110, ephemeralStorage: 50Gi}
+    reserve: {cpu: 200m, memory: 512Mi}   # not for pods
+    labels: {topology.kubernetes.io/zone: a}
+    taints: []
+    price: 0.12                           # of one machine
+    limit: 10                             # most machines
+    priority: 0                           # among classes that fit as many pods
+
+Examples:
+  neap plan -f pods.yaml --class small.yaml --class big.yaml
+  kubectl get deploy -A -o json | neap plan -f - --class small.yaml -o json";
 
 #[derive(Args, Debug)]
 pub(crate) struct NameArgs {

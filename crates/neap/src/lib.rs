@@ -23,6 +23,7 @@ mod distro;
 pub mod installation;
 mod machine;
 mod output;
+mod plan;
 mod preflight;
 mod problem;
 mod purge;
@@ -139,6 +140,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         // Both listen for signals themselves.
         Command::Serve(args) => runtime()?.block_on(serve::serve(&global, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::demo(&args, shown)),
+        Command::Plan(args) => plan::plan_files(&global, &args),
         command => {
             provide_tls();
             let runtime = Builder::new_current_thread()
@@ -178,7 +180,9 @@ async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow
         Command::Credential(args) => credential::credential(global, &args).await,
         Command::Version => version::version(global).await,
         Command::Purge(args) => purge::purge(global, args).await,
-        Command::Serve(_) | Command::Demo(_) => unreachable!("they run on a runtime of their own"),
+        Command::Serve(_) | Command::Demo(_) | Command::Plan(_) => {
+            unreachable!("they do not run on this runtime")
+        }
     }
 }
 

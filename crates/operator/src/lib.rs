@@ -22,4 +22,5 @@ mod scaling;
 pub mod traits;
 mod view;
 
+pub use observe::shape;
 pub use operator::{Operator, OperatorConfig};

@@ -3,6 +3,7 @@
 //! [`NodeFacts`].
 
 mod node;
+pub mod shape;
 mod workload;
 
 pub(crate) use node::observe_node;

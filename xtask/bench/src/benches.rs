@@ -2,6 +2,7 @@
 
 mod command_line;
 mod distro;
+mod fit;
 mod startup;
 
 use crate::Bench;
@@ -16,6 +17,11 @@ pub(crate) const ALL: &[Bench] = &[
         name: "distro",
         about: "finding the distro when it was built before",
         measure: distro::measure,
+    },
+    Bench {
+        name: "fit",
+        about: "which machines pods need, on the workloads of the rivals",
+        measure: fit::measure,
     },
     Bench {
         name: "startup",

@@ -17,6 +17,7 @@ const ROWS: [&[&str]; 9] = [
     &["neap"],
     &[
         "neap-bench",
+        "neap-cases",
         "neap-proofs",
         "neap-sim",
         "xtask",
