@@ -31,6 +31,7 @@ import (
 	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 )
 
 // controlPlane is the configuration file: the flags of each part, as upstream
@@ -53,6 +54,10 @@ const (
 	settled = 20 * time.Second
 	// Per cent of growth between two collections from then on.
 	settledGC = 30
+	// The API server's own lease is for those who clean up after one of several
+	// that died; it runs out after an hour. Upstream writes it every ten
+	// seconds, which an idle control plane alone hears of.
+	identityRenewal = 10 * time.Minute
 )
 
 // part is one running component; done yields its end.
@@ -286,6 +291,7 @@ func serveAPI(ctx context.Context, options apiserveroptions.CompletedOptions, ar
 	if err != nil {
 		return err
 	}
+	controlplaneapiserver.IdentityLeaseRenewIntervalPeriod = identityRenewal
 	generic := config.KubeAPIs.ControlPlane.Generic
 	generic.SkipOpenAPIInstallation = true
 	completed, err := config.Complete()
