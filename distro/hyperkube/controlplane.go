@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -30,6 +31,7 @@ import (
 	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 )
 
 // controlPlane is the configuration file: the flags of each part, as upstream
@@ -52,6 +54,10 @@ const (
 	settled = 20 * time.Second
 	// Per cent of growth between two collections from then on.
 	settledGC = 30
+	// The API server's own lease is for those who clean up after one of several
+	// that died; it runs out after an hour. Upstream writes it every ten
+	// seconds, which an idle control plane alone hears of.
+	identityRenewal = 10 * time.Minute
 )
 
 // part is one running component; done yields its end.
@@ -271,7 +277,45 @@ func runAPIServer(ctx context.Context, args []string) error {
 	if errs := completed.Validate(); len(errs) != 0 {
 		return utilerrors.NewAggregate(errs)
 	}
-	return apiserver.Run(ctx, completed)
+	return serveAPI(ctx, completed, args)
+}
+
+// serveAPI is upstream's apiserver.Run but for the OpenAPI documents.
+func serveAPI(ctx context.Context, options apiserveroptions.CompletedOptions, args []string) error {
+	name, err := cache.NewInformerName("kube-apiserver")
+	if err != nil {
+		return err
+	}
+	options.InformerName = name
+	config, err := apiserver.NewConfig(options)
+	if err != nil {
+		return err
+	}
+	controlplaneapiserver.IdentityLeaseRenewIntervalPeriod = identityRenewal
+	generic := config.KubeAPIs.ControlPlane.Generic
+	generic.SkipOpenAPIInstallation = true
+	completed, err := config.Complete()
+	if err != nil {
+		return err
+	}
+	chain, err := apiserver.CreateServerChain(completed)
+	if err != nil {
+		return err
+	}
+	server, ok := chain.GenericAPIServer.NextDelegate().(*genericapiserver.GenericAPIServer)
+	if !ok {
+		return fmt.Errorf("the aggregator stands before a %T", chain.GenericAPIServer.NextDelegate())
+	}
+	if err := installOpenAPI(server, generic, args); err != nil {
+		return err
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return err
+	}
+	// Whoever needs the definitions from now on builds them anew.
+	generic.OpenAPIV3Config.Definitions = nil
+	return prepared.Run(ctx)
 }
 
 func runControllerManager(ctx context.Context, args []string) error {
