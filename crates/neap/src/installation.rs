@@ -13,10 +13,12 @@ pub(crate) use contents::{check as check_contents, resolve};
 pub(crate) use lock::DataLock;
 pub use purge::purge;
 pub use scope::Scope;
+use scope::neap_cgroups;
 pub use traces::Traces;
 pub use wait::{Look, until};
 
 use crate::access::Access;
+use crate::inotify::InotifyLimit;
 use crate::preflight::check_data_dir;
 use crate::problem::Problem;
 use anyhow::{Context as _, bail};
@@ -58,6 +60,7 @@ pub struct Installation {
     folder: Option<TempDir>,
     serve: Option<Child>,
     scope: Scope,
+    inotify: Option<InotifyLimit>,
     purged: bool,
 }
 
@@ -97,6 +100,7 @@ impl Installation {
             folder,
             serve: None,
             scope,
+            inotify: InotifyLimit::of_host().ok(),
             purged: false,
         })
     }
@@ -297,6 +301,12 @@ impl Installation {
         let stopped = self.stop_serve().await;
         let found = purge(&mut self.scope).await?;
         self.purged = true;
+        if let Some(limit) = self.inotify.take().filter(|_| neap_cgroups().is_empty()) {
+            // No other installation is here that would need it.
+            limit
+                .restore()
+                .context("failed to put fs.inotify.max_user_instances back")?;
+        }
         if let Some(folder) = self.folder.take() {
             folder
                 .close()

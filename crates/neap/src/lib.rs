@@ -20,6 +20,7 @@ mod cluster;
 mod credential;
 mod demo;
 mod distro;
+mod inotify;
 pub mod installation;
 mod machine;
 mod output;

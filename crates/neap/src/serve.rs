@@ -8,6 +8,7 @@ use crate::access::SOCKET;
 use crate::cli::{Global, ServeArgs};
 use crate::clock::{HostClock, Stopwatch};
 use crate::distro::Distro;
+use crate::inotify::InotifyLimit;
 use crate::installation::{DataLock, check_contents, resolve};
 use crate::output::{elapsed, print};
 use crate::preflight::{check_controllers, check_data_dir, check_listen, check_root};
@@ -53,6 +54,7 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<(
     check_listen(args.listen)?;
     logging::start(args.log_format).context("failed to start the log")?;
 
+    raise_inotify_limit();
     let started = Stopwatch::start();
     tokio::select! {
         outcome = run(&data_dir, args, &distro, started, shutdown.clone()) => outcome,
@@ -63,6 +65,23 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<(
     }?;
     info!("neap ends; clusters and their machines run on, and the next start takes them over");
     Ok(())
+}
+
+/// Without room to watch files no node can start; where it cannot be made,
+/// `serve` goes on with what there is.
+fn raise_inotify_limit() {
+    match InotifyLimit::of_host().and_then(|limit| limit.raise()) {
+        Ok(None) => {}
+        Ok(Some((before, now))) => {
+            info!(
+                before,
+                now, "raised fs.inotify.max_user_instances, or few nodes could start"
+            );
+        }
+        Err(error) => {
+            warn!(%error, "failed to raise fs.inotify.max_user_instances; raise it by sysctl if nodes do not join");
+        }
+    }
 }
 
 /// The parts, from the first to the last.

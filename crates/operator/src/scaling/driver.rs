@@ -246,7 +246,9 @@ async fn carry_out(
             MachineStep::RecordPower(_) => actor.record_power(machine).await,
             MachineStep::RecordReady(ready) => actor.record_ready(machine, ready).await,
             MachineStep::Join => actor.join(machine).await,
-            MachineStep::Resize(pods) => actor.resize(machine, pods, daemon_sets).await,
+            MachineStep::Resize(pods) => {
+                actor.resize(machine, pods, circumstances.daemon_sets).await
+            }
             MachineStep::Release => actor.release(machine, &undo).await,
             MachineStep::BeginDraining => {
                 let reason = Reason::DeletedByUser {
