@@ -1,4 +1,4 @@
-module neap.dev/distro/hyperkube
+module distro.neap.dev/hyperkube
 
 go 1.26.5
 

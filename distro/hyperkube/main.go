@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
+	_ "distro.neap.dev/hyperkube/quiet"
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/logs"
