@@ -56,6 +56,11 @@ fn kine(site: &Site) -> Vec<String> {
             site.store()
         ),
         "--metrics-bind-address=0".to_owned(),
+        // How often each of some sixty watches hears how far the store is
+        // though nothing happened to it. An API server that must know asks,
+        // and is answered at once; this only keeps an idle watch from falling
+        // behind the compaction, minutes later.
+        "--watch-progress-notify-interval=60s".to_owned(),
     ]
 }
 
@@ -116,6 +121,10 @@ fn api_server(site: &Site, parts: Parts) -> Vec<String> {
         format!("--kubelet-client-certificate={}", pki("kubelet-client.crt")),
         format!("--kubelet-client-key={}", pki("kubelet-client.key")),
         "--kubelet-preferred-address-types=InternalIP,Hostname".to_owned(),
+        // There is no second API server that could serve what this one does
+        // not know; with the proxy on, it writes a lease for such peers every
+        // ten seconds.
+        "--feature-gates=UnknownVersionInteroperabilityProxy=false".to_owned(),
         // Events are the most frequent write, and the most rows in the store.
         "--event-ttl=30m".to_owned(),
         "--profiling=false".to_owned(),

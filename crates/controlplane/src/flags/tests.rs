@@ -202,3 +202,21 @@ fn the_scheduler_fills_nodes_and_tries_again_within_a_second() {
     let kubeconfig = config["clientConnection"]["kubeconfig"].as_str().unwrap();
     assert!(kubeconfig.ends_with("/control-plane/scheduler.kubeconfig"));
 }
+
+#[test]
+fn an_idle_control_plane_is_left_alone() {
+    let config = HyperkubeConfig::plan(&site(), TENANT);
+    assert_eq!(
+        value(&config.kine, "watch-progress-notify-interval"),
+        Some("60s")
+    );
+    // One API server: no lease for its peers.
+    assert_eq!(
+        value(&config.api_server, "feature-gates"),
+        Some("UnknownVersionInteroperabilityProxy=false")
+    );
+    assert_eq!(
+        value(&config.controller_manager, "leader-elect"),
+        Some("false")
+    );
+}
