@@ -27,7 +27,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
             "--pods-per-node",
             "1",
             "--hold",
-            "5s",
+            "3s",
         ])
         .await?;
     let control_plane = control_planes(proof)
@@ -56,7 +56,7 @@ async fn steps(proof: &mut Proof) -> Result<()> {
         // would make a second machine now, or release the first.
         let more = serde_json::json!({"spec": {"scaling": {"minNodes": 2}}});
         proof.patch_cluster("default", "fog", more).await?;
-        stays(proof, 1, Duration::from_secs(8)).await
+        stays(proof, 1, Duration::from_secs(6)).await
     };
     let outcome = frozen.await;
     kill_process(control_plane, Signal::CONT)?;
