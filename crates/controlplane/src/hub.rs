@@ -93,21 +93,11 @@ impl Hub {
             .bootstrap_client(&uid)
             .await
             .map_err(StartHubError::Connect)?;
-        let crds = neap_api::crds();
-        let process = planes.process(&uid).await;
-        let ready = async {
-            match &process {
-                Some(process) => await_ready(&bootstrap, process.ended()).await,
-                None => await_ready(&bootstrap, std::future::pending()).await,
-            }
-        };
-        tokio::pin!(ready);
-        // The API server holds a create back while its type is younger than
-        // two seconds: the types are defined as soon as it takes them.
-        tokio::select! {
-            ready = &mut ready => ready?,
-            () = define_early(&bootstrap, &crds) => ready.await?,
+        match planes.process(&uid).await {
+            Some(process) => await_ready(&bootstrap, process.ended()).await?,
+            None => await_ready(&bootstrap, std::future::pending()).await?,
         }
+        let crds = neap_api::crds();
         tokio::try_join!(define(&bootstrap, &crds), async {
             Ok(apply_bootstrap(&bootstrap, &hub_objects()).await?)
         })?;
@@ -148,14 +138,6 @@ async fn define(client: &Client, crds: &[CustomResourceDefinition]) -> Result<()
     }))
     .await?;
     Ok(())
-}
-
-/// Writes the definitions before the API server says that it is ready, when it
-/// takes them; an error is told by [`define`] after that.
-async fn define_early(client: &Client, crds: &[CustomResourceDefinition]) {
-    while define(client, crds).await.is_err() {
-        tokio::time::sleep(LOOK_AGAIN).await;
-    }
 }
 
 /// Waits until the loops can list what is defined. The condition Established
