@@ -119,6 +119,21 @@ pub async fn merge<K>(
     name: &str,
     manager: &str,
     expected: Expected<'_>,
+    patch: Value,
+) -> Result<K, WriteObjectError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    merge_to("change", api, name, manager, expected, patch).await
+}
+
+/// Merges `patch`, and says in an error what for.
+async fn merge_to<K>(
+    operation: &'static str,
+    api: &Api<K>,
+    name: &str,
+    manager: &str,
+    expected: Expected<'_>,
     mut patch: Value,
 ) -> Result<K, WriteObjectError>
 where
@@ -127,7 +142,7 @@ where
     expected.put_into(&mut patch);
     api.patch(name, &managed(manager), &Patch::Merge(patch))
         .await
-        .map_err(|error| WriteObjectError::new::<K>("change", name, error))
+        .map_err(|error| WriteObjectError::new::<K>(operation, name, error))
 }
 
 /// Merges `patch`, which holds a `status`, into the status of an object of a
@@ -169,13 +184,11 @@ where
         uid: meta.uid.as_deref(),
         resource_version: meta.resource_version.as_deref(),
     };
-    let mut patch = json!({"metadata": {"finalizers": all}});
-    expected.put_into(&mut patch);
-    let name = object.name_any();
-    api.patch(&name, &managed(manager), &Patch::Merge(patch))
+    let patch = json!({"metadata": {"finalizers": all}});
+    let (operation, name) = ("add a finalizer to", object.name_any());
+    merge_to(operation, api, &name, manager, expected, patch)
         .await
         .map(|_| ())
-        .map_err(|error| WriteObjectError::new::<K>("add a finalizer to", &name, error))
 }
 
 /// Removes a finalizer from this very object, whoever else writes meanwhile.

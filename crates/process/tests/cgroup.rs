@@ -78,7 +78,6 @@ fn limits_are_written_and_taken_back() {
         memory_bytes: Some(64 << 20),
         pids: Some(77),
     };
-    assert_eq!(Cgroup::lacks(&limits), [""; 0]);
     let group = Group::new("limits", &limits);
     let cpu = setting(&group.0, ["cpu.cfs_quota_us", "cpu.max"]);
     assert!(["150000", "150000 100000"].contains(&cpu.as_str()), "{cpu}");
@@ -190,36 +189,4 @@ fn removal_names_what_is_left() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-}
-
-#[test]
-fn figures_are_those_of_the_members() {
-    let group = Group::new("figures", &Limits::default());
-    // Reads on until it holds eight mebibytes, then waits.
-    let script = "read go; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo ready; read end";
-    let mut shell = Command::new("/bin/sh")
-        .args(["-c", script])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    for folder in group.0.folders() {
-        std::fs::write(folder.join("cgroup.procs"), shell.id().to_string()).unwrap();
-    }
-    use std::io::{BufRead, BufReader, Write};
-    let mut stdin = shell.stdin.take().unwrap();
-    stdin.write_all(b"go\n").unwrap();
-    let mut line = String::new();
-    BufReader::new(shell.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    let (own, all) = (
-        group.0.own_memory_bytes().unwrap(),
-        group.0.memory_bytes().unwrap(),
-    );
-    assert!(own >= 8 << 20, "{own}");
-    assert!(all >= 8 << 20, "{all}");
-    assert!(group.0.cpu_usage().unwrap() > Duration::ZERO);
-    drop(stdin);
-    shell.wait().unwrap();
 }

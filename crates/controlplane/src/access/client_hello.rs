@@ -197,4 +197,4 @@ fn host_name(data: &[u8]) -> Result<String, ParseClientHelloError> {
 
 #[cfg(test)]
 #[path = "client_hello/tests.rs"]
-mod tests;
+pub(super) mod tests;

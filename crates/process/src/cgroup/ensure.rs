@@ -29,7 +29,7 @@ pub struct EnsureCgroupError {
 
 impl Cgroup {
     /// Makes the group and those above it, and sets its limits. A limit that
-    /// the host has no controller for is left out; see [`Cgroup::lacks`].
+    /// the host has no controller for is left out.
     pub fn ensure(path: &CgroupPath, limits: &Limits) -> Result<Self, EnsureCgroupError> {
         match Hierarchy::host() {
             Hierarchy::V1(trees) => {
@@ -59,26 +59,6 @@ impl Cgroup {
             }
         }
         Ok(Self::at(path))
-    }
-
-    /// Which of these limits the host cannot keep, by controller.
-    pub fn lacks(limits: &Limits) -> Vec<&'static str> {
-        let wanted = [
-            ("cpu", limits.cpu_milli.is_some()),
-            ("memory", limits.memory_bytes.is_some()),
-            ("pids", limits.pids.is_some()),
-        ];
-        let host = Hierarchy::host();
-        let has = |controller: &str| match host {
-            Hierarchy::V1(_) => host.root_of(controller).is_some(),
-            Hierarchy::V2(root) => std::fs::read_to_string(root.join("cgroup.controllers"))
-                .is_ok_and(|all| all.split_ascii_whitespace().any(|name| name == controller)),
-        };
-        wanted
-            .into_iter()
-            .filter(|(controller, wanted)| *wanted && !has(controller))
-            .map(|(controller, _)| controller)
-            .collect()
     }
 }
 

@@ -82,17 +82,6 @@ impl Hierarchy {
             Self::V2(root) => vec![root.clone()],
         }
     }
-
-    /// Root of the tree that has a controller of version 1.
-    pub(super) fn root_of(&self, controller: &str) -> Option<&Utf8PathBuf> {
-        match self {
-            Self::V1(trees) => trees
-                .iter()
-                .find(|tree| tree.controllers.iter().any(|name| name == controller))
-                .map(|tree| &tree.root),
-            Self::V2(_) => None,
-        }
-    }
 }
 
 /// The controllers among the options of a mount: all but access, name and

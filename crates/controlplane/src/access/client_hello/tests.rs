@@ -6,7 +6,7 @@ use rustls::pki_types::ServerName;
 use std::sync::Arc;
 
 /// What rustls, as kubectl's counterpart, really sends.
-fn rustls_hello(name: &str) -> Vec<u8> {
+pub(in crate::access) fn rustls_hello(name: &str) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
-use rustls::pki_types::ServerName;
+use crate::access::client_hello::tests::rustls_hello as hello;
 use tokio::task::JoinHandle;
 
 /// Every Cluster is one listener of the test.
@@ -43,20 +43,6 @@ async fn open(reach: impl Reach + 'static) -> Door {
     let address = listener.address();
     let task = tokio::spawn(listener.serve(directory, Arc::new(reach)));
     Door { address, task }
-}
-
-fn hello(name: &str) -> Vec<u8> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    let mut connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut bytes = Vec::new();
-    connection.write_tls(&mut bytes).unwrap();
-    bytes
 }
 
 async fn answer(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
