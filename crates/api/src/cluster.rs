@@ -156,6 +156,15 @@ pub struct MachineClass {
         "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('128Mi')) >= 0"
     ).message("class.memory is a quantity of at least 128Mi"))]
     pub memory: Quantity,
+
+    /// Disk for images, logs and volumes, as Kubernetes writes it: "10Gi". The
+    /// file system takes a fiftieth of it for itself. It is not reserved.
+    #[serde(default = "default_disk")]
+    #[schemars(schema_with = "quantity_schema")]
+    #[x_kube(validation = Rule::new(
+        "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('256Mi')) >= 0 && quantity(string(self)).compareTo(quantity('16Ti')) <= 0"
+    ).message("class.disk is a quantity from 256Mi to 16Ti"))]
+    pub disk: Quantity,
 }
 
 impl Default for MachineClass {
@@ -163,6 +172,7 @@ impl Default for MachineClass {
         Self {
             cpu: default_cpu(),
             memory: default_memory(),
+            disk: default_disk(),
         }
     }
 }
@@ -173,6 +183,10 @@ fn default_cpu() -> Quantity {
 
 fn default_memory() -> Quantity {
     Quantity("1Gi".into())
+}
+
+fn default_disk() -> Quantity {
+    Quantity("10Gi".into())
 }
 
 /// The schema of a quantity without the page of prose that it carries.

@@ -36,7 +36,7 @@ pub enum ParsePolicyError {
 #[derive(Debug, thiserror::Error)]
 #[error("{field} is {value:?}")]
 pub struct ParseClassError {
-    /// `cpu` or `memory`.
+    /// `cpu`, `memory` or `disk`.
     field: &'static str,
     /// As written.
     value: String,
@@ -62,6 +62,8 @@ pub struct ClassSize {
     pub cpu_milli: u64,
     /// Memory.
     pub memory_bytes: u64,
+    /// Disk.
+    pub disk_bytes: u64,
 }
 
 impl MachineClass {
@@ -77,6 +79,7 @@ impl MachineClass {
         Ok(ClassSize {
             cpu_milli: parse("class.cpu", &self.cpu.0)?.cpu_milli(),
             memory_bytes: parse("class.memory", &self.memory.0)?.bytes(),
+            disk_bytes: parse("class.disk", &self.disk.0)?.bytes(),
         })
     }
 }

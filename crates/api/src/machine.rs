@@ -80,6 +80,12 @@ wire_enum! {
         priority = 1
     ),
     printcolumn(
+        name = "Disk",
+        type_ = "string",
+        json_path = ".spec.class.disk",
+        priority = 1
+    ),
+    printcolumn(
         name = "Address",
         type_ = "string",
         json_path = ".status.addresses[0].address",

@@ -49,6 +49,8 @@ pub const CONDITION_TENANT_READABLE: &str = "TenantReadable";
 pub const CONDITION_PROVISIONED: &str = "Provisioned";
 /// Condition of a Machine: it shares the kernel of the host.
 pub const CONDITION_SHARED_KERNEL: &str = "SharedKernel";
+/// Condition of a Machine: its disk has the size of its class.
+pub const CONDITION_DISK_BOUNDED: &str = "DiskBounded";
 
 /// Reasons of conditions, and of the events of the cluster loop. Those of
 /// decisions are in `neap_core::reason::event`.
@@ -81,6 +83,10 @@ pub mod reasons {
     pub const LEAVING: &str = "Leaving";
     /// Machine, SharedKernel=True: it is a container.
     pub const CONTAINER: &str = "Container";
+    /// Machine, DiskBounded=True: it has a file system of its own.
+    pub const OWN_FILE_SYSTEM: &str = "OwnFileSystem";
+    /// Machine, DiskBounded=False: it writes to the host's.
+    pub const HOST_FILE_SYSTEM: &str = "HostFileSystem";
 
     /// Pod, condition DisruptionTarget and event: its machine is gone.
     pub const MACHINE_GONE: &str = "MachineGone";

@@ -8,8 +8,10 @@
 
 mod create;
 mod delete;
+mod disk;
 mod files;
 mod groups;
+mod loop_device;
 mod network;
 mod record;
 mod resize;
@@ -288,6 +290,18 @@ impl NodeProvider for ContainerNodes {
 
     fn shares_kernel(&self) -> bool {
         true
+    }
+
+    fn unbounded_disk(&self, cluster: &ClusterUid, machine: &MachineUid) -> Option<String> {
+        if MachineDir::new(&self.config.data, cluster, machine)
+            .disk()
+            .exists()
+        {
+            return None;
+        }
+        let mut obstacles = self.config.software.values().filter_map(disk::obstacle);
+        let unknown = || "it was made without a disk of its own".to_owned();
+        Some(obstacles.next().unwrap_or_else(unknown))
     }
 
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {

@@ -305,6 +305,10 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
     pub(crate) memory: Option<String>,
 
+    /// Disk of a node: its images, logs and volumes [default: 10Gi]
+    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
+    pub(crate) disk: Option<String>,
+
     /// Allow privileged pods: they may climb over the fence around a node
     #[arg(long, help_heading = "Nodes")]
     pub(crate) allow_privileged: bool,

@@ -79,6 +79,7 @@ fn shown(
                 heading.extend([
                     "CPU",
                     "MEMORY",
+                    "DISK",
                     "PODS/NODE",
                     "ADDRESS",
                     "IDLE",
@@ -122,6 +123,7 @@ fn row_of(machine: &Machine, wide: bool, now: Timestamp) -> Vec<String> {
         row.extend([
             machine.spec.class.cpu.0.clone(),
             machine.spec.class.memory.0.clone(),
+            machine.spec.class.disk.0.clone(),
             machine.spec.pods_per_node.to_string(),
             status
                 .addresses

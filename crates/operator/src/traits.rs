@@ -188,6 +188,8 @@ pub struct MachinePlan {
     pub cpu_milli: u64,
     /// Memory of the class.
     pub memory_bytes: u64,
+    /// Disk of the class.
+    pub disk_bytes: u64,
     /// kubelet's `maxPods`.
     pub max_pods: u32,
     /// Whether it keeps its containers in.
@@ -221,6 +223,10 @@ pub trait NodeProvider: Send + Sync {
 
     /// Whether its machines share the kernel of the host: a fence, not a wall.
     fn shares_kernel(&self) -> bool;
+
+    /// Why what this machine writes is not bounded by the disk of its class, if
+    /// it is not.
+    fn unbounded_disk(&self, cluster: &ClusterUid, machine: &MachineUid) -> Option<String>;
 
     /// The machine of this record, or `None` when the provider has none: a
     /// proof, not a guess. What was cut short before its start is none:

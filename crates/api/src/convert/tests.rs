@@ -89,17 +89,28 @@ fn a_policy_that_no_schema_checked_is_checked_here() {
 
 #[test]
 fn a_class_is_read_in_thousandths_and_bytes() {
-    for (class, cpu_milli, memory_bytes) in [
-        (json!({}), 1000, 1 << 30),
-        (json!({"cpu": "500m", "memory": "128Mi"}), 500, 128 << 20),
-        (json!({"cpu": 2, "memory": "1G"}), 2000, 1_000_000_000),
+    for (class, cpu_milli, memory_bytes, disk_bytes) in [
+        (json!({}), 1000, 1 << 30, 10 << 30),
+        (
+            json!({"cpu": "500m", "memory": "128Mi", "disk": "256Mi"}),
+            500,
+            128 << 20,
+            256 << 20,
+        ),
+        (
+            json!({"cpu": 2, "memory": "1G"}),
+            2000,
+            1_000_000_000,
+            10 << 30,
+        ),
     ] {
         let cluster = cluster(json!({"nodes": {"class": class}}), json!({}));
         assert_eq!(
             cluster.spec.nodes.class.size().unwrap(),
             ClassSize {
                 cpu_milli,
-                memory_bytes
+                memory_bytes,
+                disk_bytes
             }
         );
     }

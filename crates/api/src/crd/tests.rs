@@ -64,7 +64,7 @@ fn an_empty_spec_is_a_good_cluster() {
     assert_eq!(
         serde_json::to_value(&cluster.spec).unwrap(),
         json!({
-            "nodes": {"provider": "container", "class": {"cpu": "1", "memory": "1Gi"}},
+            "nodes": {"provider": "container", "class": {"cpu": "1", "memory": "1Gi", "disk": "10Gi"}},
             "scaling": {
                 "policy": "Count", "minNodes": 0, "maxNodes": 1, "podsPerNode": 8,
                 "hold": "2m", "daemonSets": "Ignore",
@@ -84,7 +84,7 @@ fn the_schema_fills_in_what_the_types_fill_in() {
     let filled = kube::core::cel::apply_defaults(&schema, &cluster("web", partial));
     assert_eq!(
         filled["spec"]["nodes"]["class"],
-        json!({"cpu": "2", "memory": "1Gi"})
+        json!({"cpu": "2", "memory": "1Gi", "disk": "10Gi"})
     );
     assert_eq!(filled["spec"]["nodes"]["provider"], "container");
     assert_eq!(filled["spec"]["scaling"]["maxNodes"], 3);
@@ -156,11 +156,19 @@ fn a_hold_is_a_duration_of_at_most_a_day() {
 }
 
 #[test]
-fn a_class_is_made_of_quantities_above_a_minimum() {
+fn a_class_is_made_of_quantities_within_limits() {
     let cpu = "class.cpu is a quantity of at least 100m";
     let memory = "class.memory is a quantity of at least 128Mi";
+    let disk = "class.disk is a quantity from 256Mi to 16Ti";
     for (class, expected) in [
-        (json!({"cpu": "100m", "memory": "128Mi"}), &[][..]),
+        (
+            json!({"cpu": "100m", "memory": "128Mi", "disk": "256Mi"}),
+            &[][..],
+        ),
+        (json!({"disk": "16Ti"}), &[]),
+        (json!({"disk": "255Mi"}), &[disk]),
+        (json!({"disk": "17Ti"}), &[disk]),
+        (json!({"disk": "all"}), &[disk]),
         (json!({"cpu": 2}), &[]),
         (json!({"cpu": "0.5"}), &[]),
         (json!({"cpu": "99m"}), &[cpu]),
@@ -408,7 +416,7 @@ fn names_and_columns_are_as_users_know_them() {
     );
     assert_eq!(
         columns("Machine", true),
-        ["CPU", "Memory", "Address", "Provider-ID"]
+        ["CPU", "Memory", "Disk", "Address", "Provider-ID"]
     );
     for kind in ["Cluster", "Machine"] {
         assert!(version(kind).subresources.unwrap().status.is_some());

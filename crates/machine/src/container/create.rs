@@ -3,13 +3,14 @@
 use super::files::{self, MachineDir, write_private};
 use super::record::MachineRecord;
 use super::watch::Watched;
-use super::{ContainerNodes, groups, network};
-use crate::node_config;
+use super::{ContainerNodes, disk, groups, network};
+use crate::node_config::{self, NodeSoftware};
 use neap_core::ids::MachineUid;
 use neap_operator::traits::{Cause, MachinePlan};
 use neap_process::{Namespace, ProcessSpec};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use tracing::warn;
 
 /// How far an earlier call came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,10 @@ impl ContainerNodes {
         let record = MachineRecord::new(&self.config.installation, plan);
         dir.make()?;
         record.write(&dir.record())?;
+        match disk::obstacle(software) {
+            None => self.ensure_disk(&dir, plan.disk_bytes, software).await?,
+            Some(why) => warn!(machine = %plan.name, why, "the disk of a machine is not bounded"),
+        }
         let cgroup = record.cgroup()?;
         dir.write(
             plan,
@@ -128,6 +133,16 @@ impl ContainerNodes {
 }
 
 impl ContainerNodes {
+    async fn ensure_disk(
+        &self,
+        dir: &MachineDir,
+        bytes: u64,
+        software: &NodeSoftware,
+    ) -> Result<(), Cause> {
+        let (dir, software) = (dir.clone(), software.clone());
+        Ok(tokio::task::spawn_blocking(move || disk::ensure(&dir, bytes, &software)).await??)
+    }
+
     /// Two machines of one address in one network would both be of no use.
     fn refuse_twin(&self, plan: &MachinePlan) -> Result<(), Cause> {
         for (machine, dir) in files::list_of(&self.config.data, &plan.cluster)? {

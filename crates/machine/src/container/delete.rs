@@ -2,7 +2,7 @@
 
 use super::files::MachineDir;
 use super::record::MachineRecord;
-use super::{ContainerNodes, network};
+use super::{ContainerNodes, disk, network};
 use crate::agent;
 use camino::{Utf8Path, Utf8PathBuf};
 use neap_core::ids::{InstallationId, MachineUid};
@@ -15,6 +15,8 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_millis(2500);
 /// How long the kernel may take to let go of the groups of ended processes.
 const GROUPS: Duration = Duration::from_secs(5);
+/// Pause between two looks at what is to go.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A machine that may not be deleted, or is not gone.
 #[derive(Debug, thiserror::Error)]
@@ -80,10 +82,25 @@ impl ContainerNodes {
                 .iter()
                 .map(|folder| format!("control group {folder}")),
         );
+        left.extend(devices_left(dir).await);
         if !left.is_empty() {
             return Err(DeleteMachineError::Left { left }.into());
         }
         remove_folder(dir).await
+    }
+}
+
+/// The device of a disk goes a moment after its last mount, also one in a
+/// namespace that was made from the host's just now.
+async fn devices_left(dir: &MachineDir) -> Vec<String> {
+    let gone = async {
+        while !disk::left(dir).is_empty() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    match tokio::time::timeout(GROUPS, gone).await {
+        Ok(()) => Vec::new(),
+        Err(_) => disk::left(dir),
     }
 }
 
@@ -96,8 +113,9 @@ async fn remove_folder(dir: &MachineDir) -> Result<(), Cause> {
         .map_err(|source| DeleteMachineError::Folder { path, source }.into())
 }
 
-/// The node's mounts end with its mount namespace. What somebody mounted on
-/// the host below the folder would be emptied with it, so it is let go first.
+/// The node's mounts end with its mount namespace; its disk is mounted on the
+/// host too. What somebody mounted below the folder would be emptied with it,
+/// so it is let go first.
 fn unmount_below(dir: &Utf8Path) {
     let Ok(mounts) = std::fs::read_to_string("/proc/self/mounts") else {
         return;

@@ -68,6 +68,16 @@ impl MachineDir {
         self.0.join("started")
     }
 
+    /// Images, logs and volumes: where its disk is mounted.
+    pub(crate) fn data(&self) -> Utf8PathBuf {
+        self.0.join("data")
+    }
+
+    /// The file that its disk is.
+    pub(crate) fn disk(&self) -> Utf8PathBuf {
+        self.0.join("disk")
+    }
+
     /// Its control socket's folder.
     pub(crate) fn run(&self) -> Utf8PathBuf {
         self.0.join("run")

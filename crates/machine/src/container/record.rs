@@ -28,6 +28,9 @@ pub(crate) struct MachineRecord {
     pub(crate) pod_range: String,
     pub(crate) cpu_milli: u64,
     pub(crate) memory_bytes: u64,
+    /// None of a machine that was made before machines had disks.
+    #[serde(default)]
+    pub(crate) disk_bytes: Option<u64>,
     pub(crate) max_pods: u32,
     pub(crate) provider_id: String,
     pub(crate) labels: BTreeMap<String, String>,
@@ -80,6 +83,7 @@ impl MachineRecord {
             pod_range: plan.pod_range.clone(),
             cpu_milli: plan.cpu_milli,
             memory_bytes: plan.memory_bytes,
+            disk_bytes: Some(plan.disk_bytes),
             max_pods: plan.max_pods,
             provider_id: plan.provider_id.clone(),
             labels: plan.labels.clone(),
@@ -167,6 +171,7 @@ pub(crate) mod tests {
             dns: Ipv4Addr::new(10, 96, 0, 10),
             cpu_milli: 1000,
             memory_bytes: 1 << 30,
+            disk_bytes: 10 << 30,
             max_pods: 8,
             fence: Fence::Closed,
             provider_id: "neap://ci/ci-node1".to_owned(),

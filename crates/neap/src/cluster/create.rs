@@ -69,6 +69,9 @@ fn spec_of(args: &CreateArgs) -> ClusterSpec {
     if let Some(memory) = &args.memory {
         spec.nodes.class.memory = Quantity(memory.clone());
     }
+    if let Some(disk) = &args.disk {
+        spec.nodes.class.disk = Quantity(disk.clone());
+    }
     spec.control_plane.allow_privileged = args.allow_privileged;
     spec
 }
@@ -153,7 +156,7 @@ mod tests {
     fn each_option_reaches_its_field() {
         let spec = spec(
             "neap cluster create x --max-nodes 4 --min-nodes 1 --pods-per-node 2 --hold 30s --daemon-sets count \
-             --cpu 2 --memory 4Gi --allow-privileged --kube-version 1.37"
+             --cpu 2 --memory 4Gi --disk 20Gi --allow-privileged --kube-version 1.37"
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ")
@@ -172,9 +175,10 @@ mod tests {
         assert_eq!(
             (
                 spec.nodes.class.cpu.0.as_str(),
-                spec.nodes.class.memory.0.as_str()
+                spec.nodes.class.memory.0.as_str(),
+                spec.nodes.class.disk.0.as_str()
             ),
-            ("2", "4Gi")
+            ("2", "4Gi", "20Gi")
         );
         assert!(spec.control_plane.allow_privileged);
     }

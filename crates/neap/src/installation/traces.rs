@@ -1,9 +1,12 @@
 //! What neap has on this host: processes, network namespaces, mounts,
-//! interfaces, cgroups, files. Only reads.
+//! interfaces, cgroups, loop devices, files. Only reads.
+
+mod disks;
 
 use super::contents;
 use super::scope::{NAMESPACE_PREFIX, NAMESPACES, Scope, folders};
 use camino::{Utf8Path, Utf8PathBuf};
+use disks::{is_disk, loops};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -22,6 +25,8 @@ pub struct Traces {
     pub interfaces: BTreeSet<String>,
     /// cgroups by path.
     pub cgroups: BTreeSet<String>,
+    /// Loop devices of files in the data folder, as `device file`.
+    pub loops: BTreeSet<String>,
     /// Files and folders of the data folder, without the hub's.
     pub files: BTreeSet<String>,
 }
@@ -42,6 +47,7 @@ impl Traces {
         let is_others = |mount: &String| {
             let name = Utf8Path::new(mount).strip_prefix(NAMESPACES);
             name.is_ok_and(|name| name != "" && !scope.owns_namespace(name.as_str()))
+                || is_disk(mount) && !scope.owns_mount(mount)
         };
         Self {
             mounts: mount_points()
@@ -86,6 +92,11 @@ impl Traces {
                 .flat_map(|root| tree(root))
                 .map(String::from)
                 .collect(),
+            loops: loops()
+                .into_iter()
+                .filter(|(_, file)| scope.owns_path(file))
+                .map(|(device, file)| format!("{device} {file}"))
+                .collect(),
             files: BTreeSet::new(),
         }
     }
@@ -101,6 +112,7 @@ impl Traces {
             mounts: more(&self.mounts, &before.mounts),
             interfaces: more(&self.interfaces, &before.interfaces),
             cgroups: more(&self.cgroups, &before.cgroups),
+            loops: more(&self.loops, &before.loops),
             files: more(&self.files, &before.files),
         }
     }
@@ -111,13 +123,14 @@ impl Traces {
     }
 
     /// Each kind with its things.
-    pub fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 6] {
+    pub fn kinds(&self) -> [(&'static str, &BTreeSet<String>); 7] {
         [
             ("processes", &self.processes),
             ("network namespaces", &self.namespaces),
             ("mounts", &self.mounts),
             ("interfaces", &self.interfaces),
             ("cgroups", &self.cgroups),
+            ("loop devices", &self.loops),
             ("files", &self.files),
         ]
     }

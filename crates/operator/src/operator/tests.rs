@@ -81,6 +81,10 @@ impl NodeProvider for NoMachines {
     fn shares_kernel(&self) -> bool {
         true
     }
+
+    fn unbounded_disk(&self, _: &ClusterUid, _: &MachineUid) -> Option<String> {
+        None
+    }
     async fn observe(&self, _: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         Ok(None)
     }

@@ -11,8 +11,8 @@ use kube::{Resource, ResourceExt};
 use neap_api::convert::ObserveMachineError;
 use neap_api::machine::MachineStatus;
 use neap_api::names::{
-    CONDITION_SHARED_KERNEL, FINALIZER_MACHINE, LABEL_CLUSTER, LABEL_INSTALLATION,
-    LABEL_MACHINE_UID, machine_name, provider_id, reasons,
+    CONDITION_DISK_BOUNDED, CONDITION_SHARED_KERNEL, FINALIZER_MACHINE, LABEL_CLUSTER,
+    LABEL_INSTALLATION, LABEL_MACHINE_UID, machine_name, provider_id, reasons,
 };
 use neap_api::{Cluster, Machine, MachineSpec};
 use neap_core::addressing::{
@@ -149,6 +149,7 @@ impl Actor {
             dns: DNS_SERVICE,
             cpu_milli: size.cpu_milli,
             memory_bytes: size.memory_bytes,
+            disk_bytes: size.disk_bytes,
             max_pods: spec.pods_per_node.saturating_add(circumstances.daemon_sets),
             fence: circumstances.fence,
             provider_id: provider_id(&self.id.name, name.as_str()),
@@ -182,6 +183,23 @@ impl Actor {
             };
             self.set_condition(status, shared);
         }
+        let provider = &self.context.provider;
+        let unbounded = machine
+            .machine_uid()
+            .and_then(|uid| provider.unbounded_disk(&self.id.uid, &uid));
+        let disk = Wanted {
+            type_: CONDITION_DISK_BOUNDED,
+            holds: Some(unbounded.is_none()),
+            reason: match &unbounded {
+                None => reasons::OWN_FILE_SYSTEM,
+                Some(_) => reasons::HOST_FILE_SYSTEM,
+            },
+            message: match unbounded {
+                None => "Its disk has the size of its class.".into(),
+                Some(why) => format!("It can fill the disk of the host: {why}."),
+            },
+        };
+        self.set_condition(status, disk);
     }
 
     /// The Node was Ready for the first time.

@@ -255,6 +255,10 @@ impl NodeProvider for World {
     fn shares_kernel(&self) -> bool {
         true
     }
+
+    fn unbounded_disk(&self, _: &ClusterUid, _: &MachineUid) -> Option<String> {
+        None
+    }
     async fn observe(&self, machine: &MachineUid) -> Result<Option<ProvidedMachine>, MachineError> {
         let power = *self.power.lock().unwrap();
         let cluster = ClusterUid::new("c");
