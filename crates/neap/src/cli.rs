@@ -1,12 +1,21 @@
 //! The command line: what may be written, and the help.
 
+mod cluster;
+mod machine;
+mod plan;
+mod value;
+
+pub(crate) use cluster::{ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs};
+pub(crate) use machine::{MachineCommand, MachineListArgs};
+pub(crate) use plan::PlanArgs;
+
 use crate::output::Format;
 use crate::problem::Exit;
 use camino::Utf8PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use neap_core::duration::parse_duration;
 use std::net::SocketAddr;
 use std::time::Duration;
+use value::{label, timeout};
 
 /// Folder of the installation unless another is named.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/neap";
@@ -189,132 +198,16 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ClusterCommand {
-    /// Make a cluster and wait until it is Ready
-    Create(Box<CreateArgs>),
-    /// List clusters
-    #[command(visible_alias = "ls")]
-    List(ListArgs),
-    /// Show one cluster
-    Get(NameArgs),
-    /// Delete a cluster and all that is in it
-    Delete(DeleteArgs),
-    /// Print a kubeconfig for a cluster, without a secret in it
-    #[command(
-        after_help = "Example:\n  neap cluster kubeconfig ci > ci.kubeconfig\n  kubectl --kubeconfig ci.kubeconfig get pods -A"
-    )]
-    Kubeconfig(NameArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum MachineCommand {
-    /// List machines
-    #[command(visible_alias = "ls")]
-    List(MachineListArgs),
-    /// Show one machine
-    Get(NameArgs),
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum WhyCommand {
     /// Explain a cluster
     Cluster(NameArgs),
 }
 
 #[derive(Args, Debug)]
-#[command(after_help = PLAN_EXAMPLE)]
-pub(crate) struct PlanArgs {
-    /// Manifests: YAML of any number of documents, or JSON; `-` is the standard input
-    #[arg(
-        short = 'f',
-        long = "filename",
-        value_name = "FILE",
-        required = true,
-        num_args = 1
-    )]
-    pub(crate) files: Vec<Utf8PathBuf>,
-
-    /// Machine classes
-    #[arg(long = "class", value_name = "FILE", required = true, num_args = 1)]
-    pub(crate) classes: Vec<Utf8PathBuf>,
-}
-
-const PLAN_EXAMPLE: &str = "\
-A class:
-  apiVersion: neap.dev/v1alpha1
-  kind: MachineClass
-  metadata: {name: small}
-  spec:
-    capacity: {cpu: 4, memory: 16Gi, pods: 110, ephemeralStorage: 50Gi}
-    reserve: {cpu: 200m, memory: 512Mi}   # not for pods
-    labels: {topology.kubernetes.io/zone: a}
-    taints: []
-    price: 0.12                           # of one machine
-    limit: 10                             # most machines
-    priority: 0                           # among classes that fit as many pods
-
-Examples:
-  neap plan -f pods.yaml --class small.yaml --class big.yaml
-  kubectl get deploy -A -o json | neap plan -f - --class small.yaml -o json";
-
-#[derive(Args, Debug)]
 pub(crate) struct NameArgs {
     /// Its name
     #[arg(value_parser = label)]
     pub(crate) name: String,
-}
-
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  neap cluster create ci\n  neap cluster create ci -n team --max-nodes 10 --pods-per-node 1 --hold 30s --cpu 2 --memory 4Gi"
-)]
-pub(crate) struct CreateArgs {
-    /// Its name: a DNS label of at most 40 characters
-    #[arg(value_parser = label)]
-    pub(crate) name: String,
-
-    /// Minor version of Kubernetes, such as 1.37 [default: that of the newest build]
-    #[arg(long, value_name = "VERSION", value_parser = minor_version)]
-    pub(crate) kube_version: Option<String>,
-
-    /// Most nodes at any time [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Scaling")]
-    pub(crate) max_nodes: Option<u32>,
-
-    /// Nodes kept without work [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Scaling")]
-    pub(crate) min_nodes: Option<u32>,
-
-    /// Pods that one node is made for [default: 8]
-    #[arg(long, value_name = "N", help_heading = "Scaling")]
-    pub(crate) pods_per_node: Option<u32>,
-
-    /// How long without work before a node leaves [default: 2m]
-    #[arg(long, value_name = "DURATION", value_parser = hold, help_heading = "Scaling")]
-    pub(crate) hold: Option<String>,
-
-    /// How the pods that a DaemonSet wants are seen [default: ignore]
-    #[arg(long, value_enum, value_name = "HOW", help_heading = "Scaling")]
-    pub(crate) daemon_sets: Option<DaemonSetsArg>,
-
-    /// CPU of a node [default: 1]
-    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
-    pub(crate) cpu: Option<String>,
-
-    /// Memory of a node [default: 1Gi]
-    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
-    pub(crate) memory: Option<String>,
-
-    /// Disk of a node: its images, logs and volumes [default: 10Gi]
-    #[arg(long, value_name = "QUANTITY", help_heading = "Nodes")]
-    pub(crate) disk: Option<String>,
-
-    /// Allow privileged pods: they may climb over the fence around a node
-    #[arg(long, help_heading = "Nodes")]
-    pub(crate) allow_privileged: bool,
-
-    #[command(flatten)]
-    pub(crate) wait: WaitArgs,
 }
 
 /// Whether a command waits for the outcome; it does by default.
@@ -333,45 +226,11 @@ pub(crate) struct WaitArgs {
     pub(crate) timeout: Duration,
 }
 
-/// As `scaling.daemonSets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DaemonSetsArg {
-    // Not at all.
-    Ignore,
-    // As work.
-    Count,
-}
-
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ListArgs {
     /// Of all accounts
     #[arg(short = 'A', long)]
     pub(crate) all_accounts: bool,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct MachineListArgs {
-    #[command(flatten)]
-    pub(crate) list: ListArgs,
-
-    /// Of this cluster alone
-    #[arg(long, value_name = "NAME", value_parser = label)]
-    pub(crate) cluster: Option<String>,
-}
-
-#[derive(Args, Debug)]
-#[command(after_help = "Example:\n  neap cluster delete ci --yes")]
-pub(crate) struct DeleteArgs {
-    /// Its name
-    #[arg(value_parser = label)]
-    pub(crate) name: String,
-
-    /// Do not ask
-    #[arg(short = 'y', long)]
-    pub(crate) yes: bool,
-
-    #[command(flatten)]
-    pub(crate) wait: WaitArgs,
 }
 
 #[derive(Args, Debug)]
@@ -427,50 +286,5 @@ impl WaitArgs {
     }
 }
 
-/// Longest name of an account, cluster or machine.
-const LABEL_MAX: usize = 63;
-
-/// Names become parts of URLs, of files and of other names: nothing but a
-/// DNS label goes on from here.
-fn label(text: &str) -> Result<String, String> {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let ends = |b: Option<&u8>| b.is_some_and(|b| plain(*b));
-    let bytes = text.as_bytes();
-    if ends(bytes.first())
-        && ends(bytes.last())
-        && bytes.len() <= LABEL_MAX
-        && bytes.iter().all(|b| plain(*b) || *b == b'-')
-    {
-        Ok(text.to_owned())
-    } else {
-        Err(format!(
-            "a name has at most {LABEL_MAX} lower-case letters, digits and dashes, with no dash at either end"
-        ))
-    }
-}
-
-/// Checks a hold and keeps its written form, which is what the record holds.
-/// As `spec.version`.
-fn minor_version(text: &str) -> Result<String, String> {
-    let minor = text.strip_prefix("1.").unwrap_or_default();
-    if (1..=4).contains(&minor.len()) && minor.bytes().all(|b| b.is_ascii_digit()) {
-        Ok(text.to_owned())
-    } else {
-        Err("a minor version of Kubernetes is written like 1.37".to_owned())
-    }
-}
-
-fn hold(text: &str) -> Result<String, String> {
-    parse_duration(text)
-        .map(|_| text.to_owned())
-        .map_err(|error| error.to_string())
-}
-
-fn timeout(text: &str) -> Result<Duration, String> {
-    let parsed = parse_duration(text).map_err(|error| error.to_string())?;
-    Duration::try_from(parsed).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
-#[path = "cli/tests.rs"]
 mod tests;

@@ -36,7 +36,7 @@ mod why;
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Parser as _;
-use cli::{Cli, ClusterCommand, Command, MachineCommand, WhyCommand};
+use cli::{Cli, Command, WhyCommand};
 use neap_machine::agent::{AgentStage, KEEP, run_node_agent};
 use neap_machine::{RUNTIME_NAME, run_oci_runtime};
 use output::progress::Shown;
@@ -163,19 +163,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
 
 async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow::Result<()> {
     match command {
-        Command::Cluster(ClusterCommand::Create(args)) => {
-            cluster::create(global, shown, &args).await
-        }
-        Command::Cluster(ClusterCommand::List(args)) => cluster::list(global, args).await,
-        Command::Cluster(ClusterCommand::Get(args)) => cluster::get(global, &args.name).await,
-        Command::Cluster(ClusterCommand::Delete(args)) => {
-            cluster::delete(global, shown, &args).await
-        }
-        Command::Cluster(ClusterCommand::Kubeconfig(args)) => {
-            cluster::cluster_kubeconfig(global, &args.name).await
-        }
-        Command::Machine(MachineCommand::List(args)) => machine::list(global, &args).await,
-        Command::Machine(MachineCommand::Get(args)) => machine::get(global, &args.name).await,
+        Command::Cluster(command) => cluster::execute(command, global, shown).await,
+        Command::Machine(command) => machine::execute(command, global).await,
         Command::Why(WhyCommand::Cluster(args)) => why::why_cluster(global, &args.name).await,
         Command::Kubeconfig => cluster::hub_kubeconfig(global).await,
         Command::Credential(args) => credential::credential(global, &args).await,

@@ -1,7 +1,7 @@
 //! `neap machine …`.
 
 use crate::access::Access;
-use crate::cli::{Global, MachineListArgs};
+use crate::cli::{Global, MachineCommand, MachineListArgs};
 use crate::clock::now;
 use crate::cluster::list_of;
 use crate::output::table::columns;
@@ -13,7 +13,14 @@ use jiff::Timestamp;
 use kube::{Api, ResourceExt as _};
 use neap_api::{Machine, names};
 
-pub(crate) async fn list(global: &Global, args: &MachineListArgs) -> anyhow::Result<()> {
+pub(crate) async fn execute(command: MachineCommand, global: &Global) -> anyhow::Result<()> {
+    match command {
+        MachineCommand::List(args) => list(global, &args).await,
+        MachineCommand::Get(args) => get(global, &args.name).await,
+    }
+}
+
+async fn list(global: &Global, args: &MachineListArgs) -> anyhow::Result<()> {
     let hub = Access::new(&global.data_dir)
         .hub()
         .await
@@ -37,7 +44,7 @@ pub(crate) async fn list(global: &Global, args: &MachineListArgs) -> anyhow::Res
     )?)
 }
 
-pub(crate) async fn get(global: &Global, name: &str) -> anyhow::Result<()> {
+async fn get(global: &Global, name: &str) -> anyhow::Result<()> {
     let account = &global.account;
     let doing = || format!("failed to get machine {account}/{name}");
     let hub = Access::new(&global.data_dir)

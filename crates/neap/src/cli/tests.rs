@@ -1,5 +1,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use super::value::LABEL_MAX;
 use super::*;
 use clap::CommandFactory as _;
 
