@@ -7,7 +7,7 @@
 
 mod status;
 
-pub use status::{ClusterPhase, ClusterStatus, DecidedAction, Failures, LastDecision};
+pub use status::{ClusterPhase, ClusterStatus, DecidedAction, Failures, LastDecision, LastFailure};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::{CustomResource, KubeSchema};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a user wants of a cluster. Everything has a default: `spec: {}` is a
 /// good cluster.
-#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "neap.dev",
     version = "v1alpha1",
@@ -92,6 +92,16 @@ pub struct ClusterSpec {
         .message("version is a minor version of Kubernetes such as \"1.37\""))]
     pub version: Option<String>,
 
+    /// Whether it runs. False: its pods are failed, its machines removed and
+    /// its control plane stopped; its data is kept.
+    #[serde(default = "default_running")]
+    pub running: bool,
+
+    /// Whether it is left alone: no machine is made, released or removed, a
+    /// stop and a deletion wait. What crashes is restarted all the same.
+    #[serde(default)]
+    pub paused: bool,
+
     /// What a node of this cluster is.
     #[serde(default)]
     pub nodes: Nodes,
@@ -103,6 +113,23 @@ pub struct ClusterSpec {
     /// Settings of the Kubernetes API itself.
     #[serde(default)]
     pub control_plane: ControlPlane,
+}
+
+impl Default for ClusterSpec {
+    fn default() -> Self {
+        Self {
+            version: None,
+            running: default_running(),
+            paused: false,
+            nodes: Nodes::default(),
+            scaling: Scaling::default(),
+            control_plane: ControlPlane::default(),
+        }
+    }
+}
+
+fn default_running() -> bool {
+    true
 }
 
 /// What a node of a cluster is.

@@ -10,7 +10,7 @@ use neap_core::duration::{ParseDurationError, parse_duration};
 use neap_core::ids::{ClusterUid, MachineName, MachineUid};
 use neap_core::machine::ObservedMachine;
 use neap_core::quantity::{ParseQuantityError, Quantity};
-use neap_core::scale::{Action, DaemonSets, Decision, Policy};
+use neap_core::scale::{Action, Activity, DaemonSets, Decision, Policy};
 
 /// The scaling settings of a Cluster are none.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,7 @@ impl Cluster {
                 source,
             })?,
             daemon_sets: scaling.daemon_sets.into(),
+            activity: Activity::of(self.spec.running, self.spec.paused),
         })
     }
 

@@ -42,6 +42,8 @@ pub const CONDITION_READY: &str = "Ready";
 /// Condition of a Cluster: the process of its control plane runs and its API
 /// answers.
 pub const CONDITION_CONTROL_PLANE_READY: &str = "ControlPlaneReady";
+/// Condition of a Cluster: it is paused; its message says what waits.
+pub const CONDITION_PAUSED: &str = "Paused";
 /// Condition of a Cluster: what is in it can be listed, so that a decision can
 /// be made.
 pub const CONDITION_TENANT_READABLE: &str = "TenantReadable";
@@ -59,6 +61,11 @@ pub mod reasons {
     pub const STARTED: &str = "Started";
     /// Cluster, event: a control plane that ran already was taken over.
     pub const ADOPTED: &str = "Adopted";
+
+    /// Cluster, event: its control plane was stopped, and its data is kept.
+    pub const STOPPED: &str = "Stopped";
+    /// Cluster, Paused=False.
+    pub const NOT_PAUSED: &str = "NotPaused";
 
     /// Cluster, Ready and ControlPlaneReady=Unknown: its loop fails.
     pub const LOOP_FAILED: &str = "LoopFailed";

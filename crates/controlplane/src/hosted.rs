@@ -5,6 +5,7 @@ mod delete;
 mod observe;
 mod requests;
 mod start;
+mod stop;
 
 pub use clients::ConnectIdentityError;
 pub use delete::DeleteSiteError;
@@ -321,6 +322,12 @@ impl ControlPlanes for HostedControlPlanes {
             }
             None => std::future::pending().await,
         }
+    }
+
+    async fn stop(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError> {
+        self.stop_site(cluster)
+            .await
+            .map_err(failed("stop", cluster))
     }
 
     async fn delete(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError> {

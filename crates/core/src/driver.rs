@@ -89,6 +89,8 @@ pub struct MachineView {
     pub wanted_pods_per_node: u32,
     /// It is not given more room before this time.
     pub resize_retry_at: Option<Timestamp>,
+    /// Its Cluster is paused: no machine is made, changed or given up.
+    pub paused: bool,
 }
 
 /// What one machine needs next.
@@ -120,6 +122,20 @@ pub enum MachineStep {
 
 /// The next step of a machine.
 pub fn decide_machine(view: &MachineView, now: Timestamp) -> MachineStep {
+    match decide_unpaused(view, now) {
+        MachineStep::Create
+        | MachineStep::Resize(_)
+        | MachineStep::Release
+        | MachineStep::BeginDraining
+            if view.paused =>
+        {
+            MachineStep::Rest
+        }
+        step => step,
+    }
+}
+
+fn decide_unpaused(view: &MachineView, now: Timestamp) -> MachineStep {
     if view.phase == MachinePhase::Draining {
         return MachineStep::Drain;
     }
@@ -181,6 +197,7 @@ pub fn removal_holds(reason: &Reason, provider: ProviderView, node: NodeView) ->
         | Reason::StoppedWhileLeaving { .. } => provider.is_down(),
         Reason::JoinDeadlinePassed { .. } => node != NodeView::Ours { ready: true },
         Reason::NodeVanished { .. } => !matches!(node, NodeView::Ours { .. }),
+        Reason::StoppedWithCluster { .. } => true,
         _ => false,
     }
 }
@@ -207,6 +224,7 @@ mod tests {
             pods_per_node: 8,
             wanted_pods_per_node: 8,
             resize_retry_at: None,
+            paused: false,
         }
     }
 

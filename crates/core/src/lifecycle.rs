@@ -1,7 +1,7 @@
 //! What a Cluster needs next: the states in use and the step between them.
 
-use crate::reason::Reason;
-use crate::supervision::pending_retry;
+use crate::reason::{PausedWork, Reason};
+use crate::supervision::{is_hung, pending_retry};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,10 @@ pub enum ClusterPhase {
     Starting,
     /// Its API answers and can take pods.
     Running,
+    /// On its way to Stopped: its machines go, then its control plane.
+    Stopping,
+    /// Nothing of it runs; its data is kept.
+    Stopped,
     /// Being taken apart.
     Destroying,
     /// Its control plane fails again and again; neap goes on trying.
@@ -65,6 +69,10 @@ pub struct ObservedCluster {
     pub deleting: bool,
     /// Its record bears our finalizer.
     pub finalizer: bool,
+    /// It is meant to run (`spec.running`).
+    pub wanted: bool,
+    /// Nothing is to be made or ended for it (`spec.paused`).
+    pub paused: bool,
     /// Minor version of Kubernetes that it asks for.
     pub version: Option<String>,
     /// It was started before, with a build that it keeps.
@@ -75,10 +83,12 @@ pub struct ObservedCluster {
     pub control_plane: ObservedControlPlane,
     /// Its API.
     pub api: ApiState,
+    /// Since when nobody has answered at its API, while it runs.
+    pub silent_since: Option<Timestamp>,
     /// Our RBAC objects are written.
     pub bootstrapped: bool,
     /// Machines that are left: by their records, and those that their provider
-    /// has without one.
+    /// has without one. Looked at while it is to stop or to go.
     pub machines: usize,
     /// Starts that failed, or ends that came unasked, in a row.
     pub failures: u32,
@@ -109,6 +119,15 @@ pub enum ClusterStep {
         /// The time.
         at: Timestamp,
     },
+    /// End the control plane, which hangs, and count that as a failure.
+    End {
+        /// Why.
+        reason: Reason,
+    },
+    /// Let the scaling loop fail the pods and remove all machines.
+    Empty,
+    /// Stop the control plane and keep its data.
+    StopControlPlane,
     /// End all machines, recorded or not, and delete their records. Nothing is
     /// asked of the Cluster's API.
     DeleteMachines,
@@ -120,7 +139,7 @@ pub enum ClusterStep {
 
 /// Decides the next step of a Cluster. Pure and total.
 pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep {
-    if cluster.deleting {
+    if cluster.deleting && !(cluster.finalizer && cluster.paused) {
         return decide_deletion(cluster);
     }
     if let Some(reason) = missing_version(cluster) {
@@ -129,6 +148,62 @@ pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep 
     if !cluster.finalizer {
         return ClusterStep::AddFinalizer;
     }
+    if !cluster.wanted {
+        return decide_stop(cluster, now);
+    }
+    match pause(cluster) {
+        Some(reason) if cluster.control_plane == ObservedControlPlane::Absent => {
+            ClusterStep::WaitFor { reason }
+        }
+        _ => decide_running(cluster, now),
+    }
+}
+
+/// What a paused Cluster waits with; none while it is not paused.
+pub fn pause(cluster: &ObservedCluster) -> Option<Reason> {
+    let waiting = if cluster.deleting {
+        PausedWork::Deletion
+    } else if !cluster.wanted && !is_stopped(cluster) {
+        PausedWork::Stop
+    } else {
+        PausedWork::Scaling
+    };
+    cluster.paused.then_some(Reason::ClusterPaused { waiting })
+}
+
+/// Nothing of it runs that is not meant to.
+fn is_stopped(cluster: &ObservedCluster) -> bool {
+    let runs = matches!(cluster.control_plane, ObservedControlPlane::Running { .. });
+    !cluster.wanted && !runs && cluster.machines == 0
+}
+
+/// Machines first, by the scaling loop, which fails their pods: for that the
+/// API is needed, and brought back if it is gone. Where it does not come back,
+/// the machines go without it.
+fn decide_stop(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep {
+    if is_stopped(cluster) {
+        return ClusterStep::WaitFor {
+            reason: Reason::ClusterStopped,
+        };
+    }
+    if cluster.paused {
+        // What crashed is restarted all the same.
+        return decide_running(cluster, now);
+    }
+    if cluster.machines == 0 {
+        return ClusterStep::StopControlPlane;
+    }
+    if cluster.failures >= ERROR_AFTER {
+        return ClusterStep::DeleteMachines;
+    }
+    match decide_running(cluster, now) {
+        ClusterStep::Running => ClusterStep::Empty,
+        step => step,
+    }
+}
+
+/// The way up, and back up.
+fn decide_running(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep {
     match &cluster.control_plane {
         ObservedControlPlane::Absent | ObservedControlPlane::Exited { .. } => {
             match pending_retry(cluster.retry_at, now) {
@@ -137,6 +212,13 @@ pub fn decide_cluster(cluster: &ObservedCluster, now: Timestamp) -> ClusterStep 
             }
         }
         ObservedControlPlane::Running { since, .. } => match cluster.api {
+            ApiState::Unreachable if is_hung(*since, cluster.silent_since, now) => {
+                ClusterStep::End {
+                    reason: Reason::ControlPlaneHung {
+                        since: cluster.silent_since.unwrap_or(*since),
+                    },
+                }
+            }
             ApiState::Unreachable => ClusterStep::WaitFor {
                 reason: Reason::ControlPlaneStarting { since: *since },
             },
@@ -189,8 +271,14 @@ fn decide_deletion(cluster: &ObservedCluster) -> ClusterStep {
 
 /// The phase to show for a Cluster: what is true, not what is hoped for.
 pub fn phase(cluster: &ObservedCluster) -> ClusterPhase {
-    if cluster.deleting {
+    if cluster.deleting && !cluster.paused {
         return ClusterPhase::Destroying;
+    }
+    if is_stopped(cluster) {
+        return ClusterPhase::Stopped;
+    }
+    if !cluster.wanted && !cluster.paused {
+        return ClusterPhase::Stopping;
     }
     let running = matches!(cluster.control_plane, ObservedControlPlane::Running { .. });
     let ready = cluster.api

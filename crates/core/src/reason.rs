@@ -35,6 +35,17 @@ pub mod event {
     pub const SCALE_DOWN_FAILED: &str = "ScaleDownFailed";
 }
 
+/// What a paused Cluster waits with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PausedWork {
+    /// Machines that would come, change or go.
+    Scaling,
+    /// Its stop.
+    Stop,
+    /// Its deletion.
+    Deletion,
+}
+
 /// Why something is done, or why it is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
@@ -308,6 +319,28 @@ pub enum Reason {
     },
     /// The API answers and takes pods.
     ControlPlaneReady,
+    /// The control plane runs and does not answer; it is ended and started again.
+    ControlPlaneHung {
+        /// Since when it does not answer.
+        since: Timestamp,
+    },
+    /// Nothing is made or ended: its user paused the Cluster.
+    ClusterPaused {
+        /// What waits until the pause is over.
+        waiting: PausedWork,
+    },
+    /// A Cluster is to stop, and machines of it are left.
+    ClusterStopping {
+        /// How many.
+        machines: u32,
+    },
+    /// Nothing of a Cluster runs, as its user wants it.
+    ClusterStopped,
+    /// A machine is removed: its Cluster stops.
+    StoppedWithCluster {
+        /// The machine.
+        machine: MachineName,
+    },
     /// A Cluster is going, and machines of it are left.
     MachinesLeft {
         /// How many.
@@ -356,6 +389,11 @@ impl Reason {
             Self::ServiceAccountMissing => "ServiceAccountMissing",
             Self::ControlPlaneFailed { .. } => "ControlPlaneFailed",
             Self::ControlPlaneReady => "ControlPlaneReady",
+            Self::ControlPlaneHung { .. } => "ControlPlaneHung",
+            Self::ClusterPaused { .. } => "ClusterPaused",
+            Self::ClusterStopping { .. } => "ClusterStopping",
+            Self::ClusterStopped => "ClusterStopped",
+            Self::StoppedWithCluster { .. } => "StoppedWithCluster",
             Self::MachinesLeft { .. } => "MachinesLeft",
             Self::NothingLeft => "NothingLeft",
         }
@@ -371,6 +409,8 @@ impl Reason {
             | Self::PlacesTaken { .. }
             | Self::OrdinalsTaken { .. }
             | Self::BackingOff { .. }
+            | Self::ClusterPaused { .. }
+            | Self::ClusterStopping { .. }
             | Self::ForeignRecord { .. } => Some(event::NOT_TRIGGER_SCALE_UP),
             _ => None,
         }
@@ -391,6 +431,7 @@ impl Reason {
             | Self::StoppedWithoutWork { .. }
             | Self::PlaceNeeded { .. }
             | Self::StoppedWhileLeaving { .. }
+            | Self::StoppedWithCluster { .. }
             | Self::DeletedByUser { .. } => event::SCALE_DOWN,
             _ => self.code(),
         }
@@ -428,6 +469,7 @@ impl Reason {
                 | Self::PodLateBound { .. }
                 | Self::PodLost { .. }
                 | Self::VersionNotBuilt { .. }
+                | Self::ControlPlaneHung { .. }
                 | Self::ControlPlaneFailed { .. }
         )
     }

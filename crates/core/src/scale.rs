@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 mod grow;
+mod halt;
 mod leaving;
 mod ordinals;
 mod pass;
@@ -34,6 +35,30 @@ pub enum DaemonSets {
     Count,
 }
 
+/// What is to become of the machines of a Cluster at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Activity {
+    /// They follow the work.
+    #[default]
+    Scale,
+    /// They stay as they are: its user paused the Cluster.
+    Pause,
+    /// They go, with what runs on them: the Cluster stops.
+    Empty,
+}
+
+impl Activity {
+    /// What `spec.running` and `spec.paused` mean together: a stop waits until
+    /// the pause is over.
+    pub fn of(running: bool, paused: bool) -> Self {
+        match (running, paused) {
+            (_, true) => Self::Pause,
+            (true, false) => Self::Scale,
+            (false, false) => Self::Empty,
+        }
+    }
+}
+
 /// The counting policy of one Cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -47,6 +72,9 @@ pub struct Policy {
     pub hold: SignedDuration,
     /// Whether DaemonSets count.
     pub daemon_sets: DaemonSets,
+    /// Whether machines follow the work at all.
+    #[serde(default)]
+    pub activity: Activity,
 }
 
 /// What `scaling` means where it says nothing.
@@ -58,6 +86,7 @@ impl Default for Policy {
             min_nodes: 0,
             hold: SignedDuration::from_mins(2),
             daemon_sets: DaemonSets::Ignore,
+            activity: Activity::Scale,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! When to try again what failed.
+//! When to try again what failed, and when what is silent counts as hung.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,6 +8,19 @@ pub const MAX_BACKOFF: SignedDuration = SignedDuration::from_secs(60);
 /// How long a process must have run before its earlier failures are forgotten:
 /// one that ends again and again soon after its start is not well.
 pub const SETTLED_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// How long a process may be asked in vain before it counts as hung.
+pub const HUNG_AFTER: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long a process may take from its start to its first answer.
+pub const START_GRACE: SignedDuration = SignedDuration::from_secs(120);
+
+/// Whether a process hangs that was started at `since` and has been asked in
+/// vain since `silent_since`, without an answer in between.
+pub fn is_hung(since: Timestamp, silent_since: Option<Timestamp>, now: Timestamp) -> bool {
+    silent_since.is_some_and(|silent| now >= after(silent, HUNG_AFTER))
+        && now >= after(since, START_GRACE)
+}
 
 /// Whether a process that has run since then may forget its earlier failures.
 pub fn is_settled(since: Timestamp, now: Timestamp) -> bool {
@@ -103,6 +116,17 @@ mod tests {
         assert_eq!(failures_after_end(4, since, ended(1_059)), 5);
         assert_eq!(failures_after_end(4, since, ended(1_060)), 1);
         assert_eq!(failures_after_end(u32::MAX, since, ended(1_001)), u32::MAX);
+    }
+
+    #[test]
+    fn only_silence_that_lasts_after_the_start_is_a_hang() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let since = at(1_000);
+        assert!(!is_hung(since, None, at(9_000)));
+        assert!(!is_hung(since, Some(at(1_000)), at(1_119)));
+        assert!(is_hung(since, Some(at(1_000)), at(1_120)));
+        assert!(!is_hung(since, Some(at(5_000)), at(5_029)));
+        assert!(is_hung(since, Some(at(5_000)), at(5_030)));
     }
 
     #[test]

@@ -188,11 +188,14 @@ impl ClusterLoop {
             .iter()
             .any(|name| name == FINALIZER_CLUSTER);
         let mut control_plane = self.context.control_planes.observe(&self.id.uid).await?;
+        let (wanted, paused) = (cluster.spec.running, cluster.spec.paused);
         let mut api = ApiState::Unreachable;
         let mut machines = 0;
-        if deleting {
-            self.scaling.stop().await;
+        if deleting || !wanted {
             machines = deletion::left(&self.calls, &self.context, &self.id).await?;
+        }
+        if deleting && !paused {
+            self.scaling.stop().await;
         } else if let ObservedControlPlane::Running { since, .. } = control_plane {
             if !self.ensured && finalizer {
                 self.adopt(cluster).await?;
@@ -206,18 +209,21 @@ impl ClusterLoop {
         }
         if let ObservedControlPlane::Exited { how, .. } = &control_plane
             && self.seen_running
-            && !deleting
+            && (!deleting || paused)
         {
             self.count_failure(how.clone()).await;
         }
         Ok(ObservedCluster {
             deleting,
             finalizer,
+            wanted,
+            paused,
             version: cluster.spec.version.clone(),
             has_distro: self.status.distro.is_some(),
             versions: self.context.control_planes.versions(),
             control_plane,
             api,
+            silent_since: self.probe.silent_since(),
             bootstrapped: self.bootstrapped,
             machines,
             failures: self.failures.failures,
@@ -258,7 +264,10 @@ impl ClusterLoop {
                 reason: Reason::NothingLeft,
             } => Ok(Turn::Gone),
             ClusterStep::WaitFor {
-                reason: Reason::VersionNotBuilt { .. },
+                reason:
+                    Reason::VersionNotBuilt { .. }
+                    | Reason::ClusterStopped
+                    | Reason::ClusterPaused { .. },
             } => Ok(Turn::Wait(LOOK_RARELY)),
             ClusterStep::WaitFor { .. } => Ok(Turn::Wait(match &observed.control_plane {
                 ObservedControlPlane::Running { since, .. } => pause(*since, now),
@@ -279,7 +288,31 @@ impl ClusterLoop {
                 self.start_scaling().await?;
                 Ok(Turn::Wait(LOOK_RUNNING))
             }
+            ClusterStep::Empty => {
+                self.start_scaling().await?;
+                // The end of the last record wakes this loop.
+                Ok(Turn::Wait(LOOK_SELDOM))
+            }
+            ClusterStep::End { reason } => {
+                tracing::warn!(cluster = %self.id, %reason, "ending a control plane");
+                self.scaling.stop().await;
+                control_planes.stop(&self.id.uid).await?;
+                self.count_failure(reason.to_string()).await;
+                Ok(Turn::Wait(Duration::ZERO))
+            }
+            ClusterStep::StopControlPlane => {
+                self.scaling.stop().await;
+                // From here on its end is no failure.
+                self.seen_running = false;
+                control_planes.stop(&self.id.uid).await?;
+                self.failures = Failures::default();
+                let note = Reason::ClusterStopped.to_string();
+                self.publish(EventKind::Normal, reasons::STOPPED, "Stop", note)
+                    .await;
+                Ok(Turn::Wait(Duration::ZERO))
+            }
             ClusterStep::DeleteMachines => {
+                self.scaling.stop().await;
                 deletion::delete_machines(&self.calls, &self.context, &self.id).await?;
                 // The end of the last record is on its way by the watch; one
                 // that somebody else holds too takes its time.
@@ -345,6 +378,7 @@ impl ClusterLoop {
         let failures = self.failures.failures.saturating_add(1);
         let at = retry_at(failures, self.context.clock.now());
         self.seen_running = false;
+        self.status.failed(how.clone(), self.context.clock.now());
         self.failures = Failures {
             failures,
             retry_at: Some(at),

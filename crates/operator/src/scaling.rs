@@ -358,6 +358,7 @@ impl ScalingLoop {
             pods_per_node: machine.spec.pods_per_node,
             wanted_pods_per_node: self.view.borrow().cluster.spec.scaling.pods_per_node,
             resize_retry_at: resize::retry_at(machine),
+            paused: self.view.borrow().cluster.spec.paused,
         }
     }
 

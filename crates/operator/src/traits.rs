@@ -129,6 +129,10 @@ pub trait ControlPlanes: Send + Sync {
     /// does. May be dropped at any time.
     async fn ended(&self, cluster: &ClusterUid);
 
+    /// Ends its program, in order where that is possible, and keeps its data;
+    /// [`Self::ensure`] starts it again.
+    async fn stop(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError>;
+
     /// Stops it and removes all that it is: processes, namespace, files.
     /// Returns after the proof of absence.
     async fn delete(&self, cluster: &ClusterUid) -> Result<(), ControlPlaneError>;

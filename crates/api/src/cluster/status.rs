@@ -21,6 +21,10 @@ wire_enum! {
         Starting,
         /// Its API answers and can take pods.
         Running,
+        /// On its way to Stopped: its machines go, then its control plane.
+        Stopping,
+        /// Nothing of it runs; its data is kept.
+        Stopped,
         /// It is being taken apart.
         Destroying,
         /// Its control plane fails again and again; neap goes on trying.
@@ -36,7 +40,7 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<ClusterPhase>,
 
-    /// `Ready`, `ControlPlaneReady`, `TenantReadable`, `Provisioned`.
+    /// `Ready`, `ControlPlaneReady`, `Paused`, `TenantReadable`, `Provisioned`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -86,6 +90,27 @@ pub struct ClusterStatus {
     /// Failures of its control plane, cleared when it is Ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<Failures>,
+
+    /// How often its control plane failed in all: ended unasked, hung, or
+    /// could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u32>,
+
+    /// The latest of these failures; it stays when all is well again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<LastFailure>,
+}
+
+/// The latest failure of a control plane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastFailure {
+    /// When.
+    #[schemars(with = "Time")]
+    pub time: Timestamp,
+
+    /// How, for people.
+    pub message: String,
 }
 
 /// The last decision and why it was made.

@@ -49,6 +49,7 @@ fn an_empty_spec_has_the_default_policy() {
             min_nodes: 0,
             hold: SignedDuration::from_mins(2),
             daemon_sets: DaemonSets::Ignore,
+            activity: Activity::Scale,
         }
     );
 }
@@ -69,7 +70,19 @@ fn a_policy_is_what_the_spec_says() {
             min_nodes: 1,
             hold: SignedDuration::ZERO,
             daemon_sets: DaemonSets::Count,
+            activity: Activity::Scale,
         }
+    );
+}
+
+#[test]
+fn machines_follow_the_work_unless_their_cluster_is_paused_or_stops() {
+    let activity = |spec| cluster(spec, json!({})).policy().unwrap().activity;
+    assert_eq!(activity(json!({"running": false})), Activity::Empty);
+    assert_eq!(activity(json!({"paused": true})), Activity::Pause);
+    assert_eq!(
+        activity(json!({"running": false, "paused": true})),
+        Activity::Pause
     );
 }
 

@@ -64,6 +64,8 @@ fn an_empty_spec_is_a_good_cluster() {
     assert_eq!(
         serde_json::to_value(&cluster.spec).unwrap(),
         json!({
+            "running": true,
+            "paused": false,
             "nodes": {"provider": "container", "class": {"cpu": "1", "memory": "1Gi", "disk": "10Gi"}},
             "scaling": {
                 "policy": "Count", "minNodes": 0, "maxNodes": 1, "podsPerNode": 8,

@@ -107,20 +107,28 @@ impl HostedControlPlanes {
 
 /// The machines of a Cluster use its network and lie in its folder.
 fn refuse_machines(site: &Site) -> Result<(), DeleteSiteError> {
+    match has_machines(site)? {
+        true => Err(DeleteSiteError::Machines {
+            folder: site.machines(),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Whether the folder of its machines holds any.
+pub(super) fn has_machines(site: &Site) -> Result<bool, DeleteSiteError> {
     let folder = site.machines();
     match folder
         .read_dir_utf8()
         .map(|mut entries| entries.next().is_some())
     {
-        Ok(true) => Err(DeleteSiteError::Machines { folder }),
-        Ok(false) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(DeleteSiteError::ReadMachines { folder, source }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        looked => looked.map_err(|source| DeleteSiteError::ReadMachines { folder, source }),
     }
 }
 
 /// Everything that lives: processes, groups, network.
-async fn end(site: &Site) -> Result<(), DeleteSiteError> {
+pub(super) async fn end(site: &Site) -> Result<(), DeleteSiteError> {
     let group = Cgroup::at(site.cluster_group());
     group.kill_all().await?;
     group.remove(DEADLINE).await?;

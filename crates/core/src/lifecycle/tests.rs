@@ -12,11 +12,14 @@ fn new_cluster() -> ObservedCluster {
     ObservedCluster {
         deleting: false,
         finalizer: true,
+        wanted: true,
+        paused: false,
         version: None,
         has_distro: false,
         versions: vec!["1.36".into(), "1.37".into()],
         control_plane: ObservedControlPlane::Absent,
         api: ApiState::Unreachable,
+        silent_since: None,
         bootstrapped: false,
         machines: 0,
         failures: 0,
@@ -292,4 +295,157 @@ fn a_deleted_record_without_our_finalizer_is_left_alone() {
         ..new_cluster()
     };
     check(cluster, wait(Reason::NothingLeft), ClusterPhase::Destroying);
+}
+
+#[test]
+fn a_control_plane_that_hangs_is_ended() {
+    let silent = |second| ObservedCluster {
+        api: ApiState::Unreachable,
+        silent_since: Some(at(second)),
+        ..running()
+    };
+    let step = |cluster: &ObservedCluster, second| decide_cluster(cluster, at(second));
+    let starting = wait(Reason::ControlPlaneStarting { since: at(0) });
+    assert_eq!(step(&silent(0), 119), starting);
+    assert_eq!(step(&silent(200), 229), starting);
+    let hung = ClusterStep::End {
+        reason: Reason::ControlPlaneHung { since: at(200) },
+    };
+    assert_eq!(step(&silent(200), 230), hung);
+}
+
+fn stopping() -> ObservedCluster {
+    ObservedCluster {
+        wanted: false,
+        ..running()
+    }
+}
+
+#[test]
+fn a_stop_empties_the_cluster_before_its_control_plane() {
+    let full = ObservedCluster {
+        machines: 2,
+        ..stopping()
+    };
+    check(full.clone(), ClusterStep::Empty, ClusterPhase::Stopping);
+    check(
+        stopping(),
+        ClusterStep::StopControlPlane,
+        ClusterPhase::Stopping,
+    );
+    let stopped = ObservedCluster {
+        wanted: false,
+        ..exited()
+    };
+    check(
+        stopped.clone(),
+        wait(Reason::ClusterStopped),
+        ClusterPhase::Stopped,
+    );
+    let started = ObservedCluster {
+        wanted: true,
+        ..stopped
+    };
+    check(started, ClusterStep::Start, ClusterPhase::Starting);
+}
+
+#[test]
+fn a_stop_brings_a_dead_control_plane_back_for_the_pods_and_gives_up_in_the_end() {
+    let dead = |failures| ObservedCluster {
+        wanted: false,
+        machines: 2,
+        failures,
+        ..exited()
+    };
+    check(dead(1), ClusterStep::Start, ClusterPhase::Stopping);
+    check(
+        dead(ERROR_AFTER),
+        ClusterStep::DeleteMachines,
+        ClusterPhase::Stopping,
+    );
+}
+
+#[test]
+fn a_cluster_made_stopped_is_never_started() {
+    let cluster = ObservedCluster {
+        wanted: false,
+        ..new_cluster()
+    };
+    check(cluster, wait(Reason::ClusterStopped), ClusterPhase::Stopped);
+}
+
+fn paused(cluster: ObservedCluster) -> ObservedCluster {
+    ObservedCluster {
+        paused: true,
+        ..cluster
+    }
+}
+
+fn pause_of(waiting: PausedWork) -> Option<Reason> {
+    Some(Reason::ClusterPaused { waiting })
+}
+
+#[test]
+fn a_pause_makes_nothing_and_restarts_what_crashed() {
+    let made = paused(new_cluster());
+    let waits = pause_of(PausedWork::Scaling);
+    check(made, wait(waits.clone().unwrap()), ClusterPhase::Created);
+    check(paused(exited()), ClusterStep::Start, ClusterPhase::Starting);
+    check(
+        paused(running()),
+        ClusterStep::Running,
+        ClusterPhase::Running,
+    );
+    assert_eq!(pause(&paused(running())), waits);
+    assert_eq!(pause(&running()), None);
+}
+
+#[test]
+fn a_stop_and_a_deletion_wait_while_paused() {
+    let stop = paused(ObservedCluster {
+        machines: 1,
+        ..stopping()
+    });
+    assert_eq!(pause(&stop), pause_of(PausedWork::Stop));
+    check(stop, ClusterStep::Running, ClusterPhase::Running);
+    let deletion = paused(ObservedCluster {
+        deleting: true,
+        machines: 1,
+        ..running()
+    });
+    assert_eq!(pause(&deletion), pause_of(PausedWork::Deletion));
+    check(deletion, ClusterStep::Running, ClusterPhase::Running);
+}
+
+#[test]
+fn what_is_stopped_stays_stopped_while_paused_also_when_its_deletion_waits() {
+    let stopped = paused(ObservedCluster {
+        wanted: false,
+        ..exited()
+    });
+    assert_eq!(pause(&stopped), pause_of(PausedWork::Scaling));
+    check(
+        stopped.clone(),
+        wait(Reason::ClusterStopped),
+        ClusterPhase::Stopped,
+    );
+    let deleted = ObservedCluster {
+        deleting: true,
+        ..stopped
+    };
+    assert_eq!(pause(&deleted), pause_of(PausedWork::Deletion));
+    check(
+        deleted.clone(),
+        wait(Reason::ClusterStopped),
+        ClusterPhase::Stopped,
+    );
+    let resumed = ObservedCluster {
+        paused: false,
+        ..deleted
+    };
+    check(
+        resumed,
+        ClusterStep::DeleteControlPlane,
+        ClusterPhase::Destroying,
+    );
 }

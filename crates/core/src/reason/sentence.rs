@@ -1,6 +1,6 @@
 //! The sentence that a reason is told in.
 
-use super::Reason;
+use super::{PausedWork, Reason};
 use crate::duration::format_duration;
 use std::cmp::Ordering;
 use std::fmt;
@@ -287,6 +287,37 @@ impl fmt::Display for Reason {
                 Many(*failures, "time")
             ),
             Self::ControlPlaneReady => write!(f, "The API answers and takes pods."),
+            Self::ControlPlaneHung { since } => write!(
+                f,
+                "The control plane has not answered since {since:.0}, and is ended and started again."
+            ),
+            Self::ClusterPaused { waiting } => write!(
+                f,
+                "The cluster is paused: {} until it is resumed.",
+                match waiting {
+                    PausedWork::Scaling => "no machine comes or goes",
+                    PausedWork::Stop => "its stop waits",
+                    PausedWork::Deletion => "its deletion waits",
+                }
+            ),
+            Self::ClusterStopping { machines: 0 } => {
+                write!(f, "No machine is left; the control plane stops.")
+            }
+            Self::ClusterStopping { machines } => write!(
+                f,
+                "The cluster stops: {} {} to go before the control plane.",
+                Many(*machines, "machine"),
+                verb(*machines, "has", "have")
+            ),
+            Self::ClusterStopped => {
+                write!(
+                    f,
+                    "The cluster is stopped: nothing of it runs, and its data is kept."
+                )
+            }
+            Self::StoppedWithCluster { machine } => {
+                write!(f, "{machine} goes because its cluster stops.")
+            }
             Self::MachinesLeft { machines: 0 } => {
                 write!(f, "No machine is left; the control plane goes.")
             }

@@ -2,7 +2,8 @@
 
 use super::leaving::{Occupation, can_return, counts, foreign_record, is_stopped, join_deadline};
 use super::{
-    Action, DECISION_VERSION, Decision, Policy, Remember, State, limited, number, wanted_beside,
+    Action, Activity, DECISION_VERSION, Decision, Policy, Remember, State, limited, number,
+    wanted_beside,
 };
 use crate::demand::{demand, intent};
 use crate::ids::MachineName;
@@ -129,8 +130,9 @@ impl<'a> Pass<'a> {
 
     pub(super) fn decide(&self) -> Decision {
         match foreign_record(self.observation) {
-            Some(reason) => self.void(reason),
-            None => self.proceed(),
+            // What is paused is left alone, whatever it is.
+            Some(reason) if self.policy.activity != Activity::Pause => self.void(reason),
+            _ => self.proceed(),
         }
     }
 
@@ -147,6 +149,14 @@ impl<'a> Pass<'a> {
     }
 
     fn proceed(&self) -> Decision {
+        if let Some(verdict) = self.halt() {
+            let counted = self.having(counts);
+            let remember = Remember {
+                idle_since: self.idle_since,
+                machines: BTreeMap::new(),
+            };
+            return self.decision(number(&counted), verdict, remember);
+        }
         let losses: BTreeMap<&MachineName, Reason> = self
             .machines
             .iter()
@@ -183,7 +193,7 @@ impl<'a> Pass<'a> {
         self.decision(census.counted(), self.sum(&census, verdicts), remember)
     }
 
-    fn having(&self, rule: impl Fn(&ObservedMachine) -> bool) -> Machines<'a> {
+    pub(super) fn having(&self, rule: impl Fn(&ObservedMachine) -> bool) -> Machines<'a> {
         let machines = self.machines.iter().copied();
         machines.filter(|machine| rule(machine)).collect()
     }

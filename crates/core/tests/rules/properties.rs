@@ -4,8 +4,9 @@ use crate::strategies::any_world;
 use crate::world::World;
 use neap_core::demand::is_work;
 use neap_core::ids::MachineName;
+use neap_core::machine::MachinePhase;
 use neap_core::observation::Observation;
-use neap_core::scale::{Action, Decision, State, decide};
+use neap_core::scale::{Action, Activity, Decision, State, decide};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -91,6 +92,28 @@ proptest! {
         prop_assert!(more == 0 || counted + more <= target);
         prop_assert!(fewer == 0 || counted - fewer >= target);
         prop_assert!(decision.target <= world.policy.max_nodes);
+    }
+
+    #[test]
+    fn of_a_paused_cluster_nothing_comes_or_goes(mut world in any_world()) {
+        world.policy.activity = Activity::Pause;
+        let decision = world.decide();
+        prop_assert_eq!(decision.actions.len(), undone(&decision));
+    }
+
+    #[test]
+    fn of_a_stopping_cluster_every_machine_goes_and_none_comes(mut world in any_world()) {
+        world.policy.activity = Activity::Empty;
+        let decision = world.decide();
+        if decision.reason.code() != "ForeignRecord" {
+            let removed: BTreeSet<_> = decision.actions.iter().flat_map(named).collect();
+            for machine in &world.machines {
+                let goes = machine.deleting || machine.phase == MachinePhase::Draining;
+                prop_assert_eq!(removed.contains(&machine.name), !goes);
+            }
+        }
+        let removes = |action: &Action| matches!(action, Action::Remove { .. });
+        prop_assert!(decision.actions.iter().all(removes));
     }
 
     #[test]

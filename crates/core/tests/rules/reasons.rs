@@ -4,7 +4,7 @@ use crate::world::{NOW, World, at, machine_name, running, waiting};
 use jiff::SignedDuration;
 use neap_core::ids::{MachineUid, NodeName, ObjectKey};
 use neap_core::machine::Power;
-use neap_core::reason::{Reason, event};
+use neap_core::reason::{PausedWork, Reason, event};
 use neap_core::scale::Decision;
 use std::collections::BTreeSet;
 
@@ -14,6 +14,30 @@ fn all() -> Vec<(Reason, &'static str)> {
     let pod = ObjectKey::new("ci", "build");
     let (since, until) = (at(0), at(120));
     vec![
+        (
+            Reason::ControlPlaneHung { since },
+            "The control plane has not answered since 2027-01-15T08:00:00Z, and is ended and started again.",
+        ),
+        (
+            Reason::ClusterPaused {
+                waiting: PausedWork::Deletion,
+            },
+            "The cluster is paused: its deletion waits until it is resumed.",
+        ),
+        (
+            Reason::ClusterStopping { machines: 2 },
+            "The cluster stops: 2 machines have to go before the control plane.",
+        ),
+        (
+            Reason::ClusterStopped,
+            "The cluster is stopped: nothing of it runs, and its data is kept.",
+        ),
+        (
+            Reason::StoppedWithCluster {
+                machine: machine.clone(),
+            },
+            "web-node1 goes because its cluster stops.",
+        ),
         (
             Reason::NoWork { counted: 0 },
             "There is no work and no node.",

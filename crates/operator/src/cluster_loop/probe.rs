@@ -21,6 +21,7 @@ pub(super) struct Probe {
     /// Start of the process that was looked at.
     since: Option<Timestamp>,
     well: Option<Timestamp>,
+    silent_since: Option<Timestamp>,
 }
 
 impl Probe {
@@ -59,8 +60,16 @@ impl Probe {
         self.well = (state == all_well).then_some(now);
         if state == ApiState::Unreachable {
             self.client = None;
+            self.silent_since.get_or_insert(now);
+        } else {
+            self.silent_since = None;
         }
         state
+    }
+
+    /// Since when nobody has answered, at the last look.
+    pub(super) fn silent_since(&self) -> Option<Timestamp> {
+        self.silent_since
     }
 
     async fn ask(

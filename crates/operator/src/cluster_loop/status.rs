@@ -3,8 +3,10 @@
 
 use super::{ClusterLoop, TurnClusterError};
 use jiff::Timestamp;
-use neap_api::cluster::{ClusterPhase, Failures};
-use neap_api::names::{CONDITION_CONTROL_PLANE_READY, CONDITION_READY, MANAGER_CLUSTER, reasons};
+use neap_api::cluster::{ClusterPhase, Failures, LastFailure};
+use neap_api::names::{
+    CONDITION_CONTROL_PLANE_READY, CONDITION_PAUSED, CONDITION_READY, MANAGER_CLUSTER, reasons,
+};
 use neap_api::{Cluster, ClusterStatus};
 use neap_core::lifecycle::{self, ApiState, ClusterStep, ObservedCluster};
 use neap_core::reason::Reason;
@@ -15,6 +17,8 @@ use neap_kube::write;
 pub(super) struct StatusMemory {
     /// The distro that the control plane was started with.
     pub(super) distro: Option<String>,
+    restarts: u32,
+    last_failure: Option<LastFailure>,
     written: ClusterStatus,
 }
 
@@ -22,8 +26,16 @@ impl StatusMemory {
     pub(super) fn new(recorded: ClusterStatus) -> Self {
         Self {
             distro: recorded.distro.clone(),
+            restarts: recorded.restarts.unwrap_or_default(),
+            last_failure: recorded.last_failure.clone(),
             written: own_part(recorded),
         }
+    }
+
+    /// The control plane failed once more.
+    pub(super) fn failed(&mut self, message: String, time: Timestamp) {
+        self.restarts = self.restarts.saturating_add(1);
+        self.last_failure = Some(LastFailure { time, message });
     }
 }
 
@@ -46,6 +58,9 @@ pub(super) fn is_worth_telling(step: &ClusterStep) -> bool {
         ClusterStep::WaitFor { .. }
         | ClusterStep::Running
         | ClusterStep::RetryAt { .. }
+        | ClusterStep::End { .. }
+        | ClusterStep::Empty
+        | ClusterStep::StopControlPlane
         | ClusterStep::DeleteMachines
         | ClusterStep::DeleteControlPlane => true,
     }
@@ -54,16 +69,23 @@ pub(super) fn is_worth_telling(step: &ClusterStep) -> bool {
 impl ClusterLoop {
     /// The reason to show with this step.
     pub(super) fn tell(&self, observed: &ObservedCluster, step: &ClusterStep) -> Reason {
+        let machines = u32::try_from(observed.machines).unwrap_or(u32::MAX);
         match step {
-            ClusterStep::WaitFor { reason } => reason.clone(),
+            ClusterStep::WaitFor { reason } | ClusterStep::End { reason } => reason.clone(),
             ClusterStep::RetryAt { at } => Reason::ControlPlaneFailed {
                 how: self.failures.message.clone().unwrap_or_default(),
                 failures: self.failures.failures,
                 retry_at: *at,
             },
-            ClusterStep::DeleteMachines | ClusterStep::DeleteControlPlane => Reason::MachinesLeft {
-                machines: u32::try_from(observed.machines).unwrap_or(u32::MAX),
-            },
+            ClusterStep::Empty | ClusterStep::StopControlPlane => {
+                Reason::ClusterStopping { machines }
+            }
+            ClusterStep::DeleteMachines if !observed.deleting => {
+                Reason::ClusterStopping { machines }
+            }
+            ClusterStep::DeleteMachines | ClusterStep::DeleteControlPlane => {
+                Reason::MachinesLeft { machines }
+            }
             ClusterStep::RemoveFinalizer => Reason::NothingLeft,
             ClusterStep::AddFinalizer
             | ClusterStep::Start
@@ -84,6 +106,8 @@ impl ClusterLoop {
             distro: self.status.distro.clone(),
             observed_generation: cluster.metadata.generation,
             control_plane: Some(self.failures.clone()).filter(|failures| failures.failures > 0),
+            restarts: Some(self.status.restarts).filter(|restarts| *restarts > 0),
+            last_failure: self.status.last_failure.clone(),
             ..describe(
                 observed,
                 &reason,
@@ -145,9 +169,13 @@ fn describe_failure(how: String, written: &ClusterStatus, now: Timestamp) -> Clu
         )
     };
     ClusterStatus {
-        conditions: [CONDITION_CONTROL_PLANE_READY, CONDITION_READY]
-            .map(unknown)
-            .to_vec(),
+        conditions: written
+            .conditions
+            .iter()
+            .filter(|kept| kept.type_ == CONDITION_PAUSED)
+            .cloned()
+            .chain([CONDITION_CONTROL_PLANE_READY, CONDITION_READY].map(unknown))
+            .collect(),
         ..written.clone()
     }
 }
@@ -172,12 +200,33 @@ fn describe(
         holds: Some(matches!(observed.api, ApiState::Ready { .. })),
         ..ready.clone()
     };
-    let conditions = [control_plane, ready];
+    let was_paused = written
+        .conditions
+        .iter()
+        .any(|condition| condition.type_ == CONDITION_PAUSED);
+    let paused = match lifecycle::pause(observed) {
+        Some(reason) => Some(Wanted {
+            type_: CONDITION_PAUSED,
+            holds: Some(true),
+            reason: reason.code(),
+            message: reason.to_string(),
+        }),
+        // One that never was is not worth a word.
+        None => was_paused.then(|| Wanted {
+            type_: CONDITION_PAUSED,
+            holds: Some(false),
+            reason: reasons::NOT_PAUSED,
+            message: String::new(),
+        }),
+    };
     ClusterStatus {
         phase: Some(phase),
-        conditions: conditions
+        conditions: [control_plane]
+            .into_iter()
+            .chain(paused)
+            .chain([ready])
             .map(|wanted| condition(wanted, &written.conditions, generation, now))
-            .to_vec(),
+            .collect(),
         ..Default::default()
     }
 }
@@ -188,7 +237,7 @@ fn own_part(recorded: ClusterStatus) -> ClusterStatus {
     conditions.retain(|own| {
         matches!(
             own.type_.as_str(),
-            CONDITION_CONTROL_PLANE_READY | CONDITION_READY
+            CONDITION_CONTROL_PLANE_READY | CONDITION_PAUSED | CONDITION_READY
         )
     });
     conditions.sort_by(|one, other| one.type_.cmp(&other.type_));
@@ -201,6 +250,8 @@ fn own_part(recorded: ClusterStatus) -> ClusterStatus {
         control_plane: recorded
             .control_plane
             .filter(|failures: &Failures| failures.failures > 0),
+        restarts: recorded.restarts,
+        last_failure: recorded.last_failure,
         ..Default::default()
     }
 }
@@ -219,6 +270,8 @@ mod tests {
         ObservedCluster {
             deleting: false,
             finalizer: true,
+            wanted: true,
+            paused: false,
             version: None,
             has_distro: true,
             versions: Vec::new(),
@@ -229,6 +282,7 @@ mod tests {
             api: ApiState::Ready {
                 service_account: true,
             },
+            silent_since: None,
             bootstrapped: true,
             machines: 0,
             failures: 0,

@@ -62,6 +62,9 @@ impl ControlPlanes for Mortal {
     async fn ended(&self, _: &ClusterUid) {
         self.end.notified().await;
     }
+    async fn stop(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
+        Ok(())
+    }
     async fn delete(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
         Ok(())
     }

@@ -38,6 +38,9 @@ impl ControlPlanes for Flawed {
     async fn ended(&self, _: &ClusterUid) {
         std::future::pending().await
     }
+    async fn stop(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
+        Ok(())
+    }
     async fn delete(&self, _: &ClusterUid) -> Result<(), ControlPlaneError> {
         Ok(())
     }

@@ -36,7 +36,8 @@ impl ScalingLoop {
         let now = self.actor.context.clock.now();
         let cluster = Arc::clone(&self.view.borrow().cluster);
         self.next = None;
-        if cluster.metadata.deletion_timestamp.is_some() {
+        // One that is paused waits with its deletion, and may take back what leaves.
+        if cluster.metadata.deletion_timestamp.is_some() && !cluster.spec.paused {
             return Ok(());
         }
         if let Some(why) = self.unreadable() {
