@@ -269,6 +269,39 @@ mod tests {
     }
 
     #[test]
+    fn of_a_paused_cluster_no_machine_is_made_changed_or_given_up() {
+        let paused = |view| MachineView {
+            paused: true,
+            ..view
+        };
+        let pending = view(
+            MachinePhase::Pending,
+            ProviderView::Absent,
+            NodeView::Absent,
+        );
+        check(paused(pending), MachineStep::Rest);
+        check(
+            paused(view(MachinePhase::Releasing, UP, READY)),
+            MachineStep::Rest,
+        );
+        let small = MachineView {
+            wanted_pods_per_node: 9,
+            ..view(MachinePhase::Running, UP, READY)
+        };
+        check(paused(small), MachineStep::Rest);
+        let deleted = MachineView {
+            deleting: true,
+            ..view(MachinePhase::Running, UP, READY)
+        };
+        check(paused(deleted), MachineStep::Rest);
+        // What is past the point of no return is not left half done.
+        check(
+            paused(view(MachinePhase::Draining, UP, READY)),
+            MachineStep::Drain,
+        );
+    }
+
+    #[test]
     fn failed_creation_waits_for_its_time() {
         let at = NOW + jiff::SignedDuration::from_secs(5);
         let late = MachineView {

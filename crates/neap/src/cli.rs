@@ -5,7 +5,7 @@ mod machine;
 mod plan;
 mod value;
 
-pub(crate) use cluster::{ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs};
+pub(crate) use cluster::{ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs, SwitchArgs};
 pub(crate) use machine::{MachineCommand, MachineListArgs};
 pub(crate) use plan::PlanArgs;
 
@@ -30,6 +30,10 @@ Clusters:
   cluster create      Make a cluster and wait until it is Ready
   cluster list        List clusters
   cluster get         Show one cluster
+  cluster stop        Stop a cluster: its pods fail, its machines go, its data is kept
+  cluster start       Start a cluster that is stopped
+  cluster pause       Leave a cluster as it is: no machine comes or goes
+  cluster resume      End a pause
   cluster delete      Delete a cluster and all that is in it
   cluster kubeconfig  Print a kubeconfig for a cluster, without a secret in it
   machine list        List the machines behind the clusters

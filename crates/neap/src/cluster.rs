@@ -4,6 +4,7 @@ mod create;
 mod delete;
 mod kubeconfig;
 mod show;
+mod switch;
 
 pub(crate) use delete::confirm;
 pub(crate) use kubeconfig::hub_kubeconfig;
@@ -11,6 +12,7 @@ pub(crate) use show::list_of;
 
 use crate::cli::{ClusterCommand, Global};
 use crate::output::progress::Shown;
+use switch::Switch;
 
 pub(crate) async fn execute(
     command: ClusterCommand,
@@ -21,6 +23,10 @@ pub(crate) async fn execute(
         ClusterCommand::Create(args) => create::create(global, shown, &args).await,
         ClusterCommand::List(args) => show::list(global, args).await,
         ClusterCommand::Get(args) => show::get(global, &args.name).await,
+        ClusterCommand::Stop(args) => switch::switch(global, shown, &args, Switch::Stop).await,
+        ClusterCommand::Start(args) => switch::switch(global, shown, &args, Switch::Start).await,
+        ClusterCommand::Pause(args) => switch::switch(global, shown, &args, Switch::Pause).await,
+        ClusterCommand::Resume(args) => switch::switch(global, shown, &args, Switch::Resume).await,
         ClusterCommand::Delete(args) => delete::delete(global, shown, &args).await,
         ClusterCommand::Kubeconfig(args) => {
             kubeconfig::cluster_kubeconfig(global, &args.name).await

@@ -1,56 +1,13 @@
 //! What can go wrong in front of a user: what is said, the way out of it, and
 //! the exit code. Everything else is an `anyhow` chain and ends with code 1.
 
+mod exit;
+mod report;
+
+pub(crate) use exit::Exit;
+pub(crate) use report::{chain, report};
+
 use camino::Utf8PathBuf;
-use std::fmt::Write as _;
-use std::process::ExitCode;
-
-/// The exit codes of the program; part of its interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum Exit {
-    /// Done.
-    Done = 0,
-    /// It failed.
-    Failed = 1,
-    /// The command line is wrong.
-    Usage = 2,
-    /// What was named is not there.
-    NotFound = 3,
-    /// `neap serve` does not run, or its API does not answer.
-    Unreachable = 4,
-    /// It did not happen in time.
-    Timeout = 5,
-    /// Ended by SIGINT or SIGTERM.
-    Interrupted = 130,
-}
-
-impl Exit {
-    /// Every code with its meaning, for the help text.
-    pub(crate) const ALL: [(Self, &'static str); 7] = [
-        (Self::Done, "done"),
-        (Self::Failed, "failed"),
-        (Self::Usage, "wrong command line, or refused as asked"),
-        (Self::NotFound, "not found"),
-        (
-            Self::Unreachable,
-            "`neap serve` does not run, or its API does not answer",
-        ),
-        (Self::Timeout, "not in time"),
-        (Self::Interrupted, "interrupted"),
-    ];
-
-    /// The number.
-    pub(crate) fn code(self) -> u8 {
-        self as u8
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
-    }
-}
 
 /// A problem that a user meets and can do something about.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +118,16 @@ pub(crate) enum Problem {
         /// Name.
         name: String,
     },
+    /// What it waits for comes only after its pause.
+    #[error("cluster {name} in account {account} is paused, and {what} waits until it is resumed")]
+    Paused {
+        /// Namespace on the hub.
+        account: String,
+        /// Name.
+        name: String,
+        /// What: `its stop`, `its deletion`.
+        what: &'static str,
+    },
     /// What it waits for never comes.
     #[error("cluster {name} does not become Ready: {why}")]
     NeverReady {
@@ -256,6 +223,7 @@ impl Problem {
             | Self::ForeignFiles { .. }
             | Self::ClusterExists { .. }
             | Self::ClusterLeaves { .. }
+            | Self::Paused { .. }
             | Self::NeverReady { .. }
             | Self::Declined
             | Self::StepFailed { .. }
@@ -304,6 +272,9 @@ impl Problem {
             Self::ClusterLeaves { account, name } => format!(
                 "repeat it once it is gone; `neap why cluster {name} -n {account}` says what is left of it"
             ),
+            Self::Paused { account, name, .. } => {
+                format!("run `neap cluster resume {name} -n {account}`")
+            }
             Self::NotConfirmed => "repeat it with --yes".into(),
             Self::TimedOut { look, .. } | Self::NeverReady { look, .. } => look.clone(),
             Self::RefusedBySocket { next, .. } => next.clone(),
@@ -316,183 +287,5 @@ impl Problem {
             | Self::StepFailed { .. }
             | Self::Usage { .. } => return None,
         })
-    }
-}
-
-/// What is said of a failed run, and its exit code.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    /// The code.
-    pub(crate) exit: Exit,
-    /// The lines for standard error; empty when nothing is to be said.
-    pub(crate) text: String,
-}
-
-/// Puts a chain of errors into words: one line with the whole chain, one line
-/// with the way out.
-pub(crate) fn report(error: &anyhow::Error) -> Report {
-    let problem = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<Problem>());
-    let exit = problem.map_or_else(|| exit_of_foreign(error), Problem::exit);
-    if matches!(problem, Some(Problem::BrokenPipe)) {
-        return Report {
-            exit,
-            text: String::new(),
-        };
-    }
-    let mut text = format!("error: {}\n", chain(error.as_ref()));
-    let hint = match problem {
-        Some(problem) => problem.hint(),
-        None if exit == Exit::Unreachable => {
-            Some("see whether `neap serve` runs and what it logs".to_owned())
-        }
-        None => None,
-    };
-    if let Some(hint) = hint {
-        let _ = writeln!(text, "hint: {}", crate::output::escape(&hint));
-    }
-    Report { exit, text }
-}
-
-/// The whole chain in one line, without control characters. A cause whose
-/// text the one before it already ends with is not said twice.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(cause) = next {
-        next = cause.source();
-        let said = match cause.downcast_ref::<kube::Error>() {
-            // Its own text holds the whole status twice.
-            Some(kube::Error::Api(status)) => {
-                next = None;
-                status.message.clone()
-            }
-            // Its own text is that of its source with a type's name before it.
-            Some(kube::Error::Service(_) | kube::Error::HyperError(_)) if next.is_some() => {
-                continue;
-            }
-            _ => cause.to_string(),
-        };
-        let said = crate::output::escape(said.trim());
-        if said.is_empty() || text.ends_with(&said) {
-            continue;
-        }
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&said);
-    }
-    text
-}
-
-/// Errors of libraries that have a code of their own.
-fn exit_of_foreign(error: &anyhow::Error) -> Exit {
-    for cause in error.chain() {
-        if let Some(kube::Error::Api(status)) = cause.downcast_ref::<kube::Error>() {
-            match status.code {
-                404 => return Exit::NotFound,
-                400 | 422 => return Exit::Usage,
-                _ => {}
-            }
-        }
-        if matches!(
-            cause.downcast_ref::<kube::Error>(),
-            Some(kube::Error::Service(_) | kube::Error::HyperError(_))
-        ) {
-            return Exit::Unreachable;
-        }
-    }
-    Exit::Failed
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-    use super::*;
-    use anyhow::Context as _;
-
-    fn reported(problem: Problem) -> Report {
-        report(&anyhow::Error::new(problem).context("failed to create cluster demo"))
-    }
-
-    #[test]
-    fn the_chain_is_one_line_and_the_hint_another() {
-        let said = reported(Problem::NotServing {
-            data_dir: "/var/lib/neap".into(),
-        });
-        assert_eq!(said.exit, Exit::Unreachable);
-        assert_eq!(
-            said.text,
-            "error: failed to create cluster demo: no neap serves /var/lib/neap\n\
-             hint: start it with `neap serve`, or name its folder with --data-dir or NEAP_DATA_DIR\n"
-        );
-    }
-
-    #[test]
-    fn a_broken_pipe_says_nothing_and_is_no_failure() {
-        assert_eq!(
-            reported(Problem::BrokenPipe),
-            Report {
-                exit: Exit::Done,
-                text: String::new()
-            }
-        );
-    }
-
-    #[test]
-    fn a_holder_of_the_lock_is_named_by_pid() {
-        let said = reported(Problem::Locked {
-            data_dir: "/d".into(),
-            pid: Some(42),
-        });
-        assert!(
-            said.text.contains("another neap (pid 42) serves /d"),
-            "{}",
-            said.text
-        );
-        assert!(said.text.contains("kill 42"), "{}", said.text);
-    }
-
-    #[test]
-    fn control_characters_never_reach_the_terminal() {
-        let said = reported(Problem::Refused {
-            message: "spec\u{1b}[31m.nodes\nhint: pay me".into(),
-        });
-        assert_eq!(said.text.lines().count(), 1);
-        assert!(!said.text.contains('\u{1b}'));
-    }
-
-    #[test]
-    fn a_cause_is_not_repeated() {
-        let inner = std::io::Error::other("no route");
-        let error = Err::<(), _>(inner)
-            .context("failed to dial: no route")
-            .unwrap_err();
-        assert_eq!(report(&error).text, "error: failed to dial: no route\n");
-    }
-
-    #[test]
-    fn an_answer_of_the_api_has_its_code() {
-        let status = |code| {
-            kube::Error::Api(Box::new(kube::core::Status {
-                code,
-                ..Default::default()
-            }))
-        };
-        for (code, exit) in [
-            (404, Exit::NotFound),
-            (422, Exit::Usage),
-            (500, Exit::Failed),
-        ] {
-            let error = anyhow::Error::new(status(code)).context("failed to get it");
-            assert_eq!(report(&error).exit, exit, "{code}");
-        }
-    }
-
-    #[test]
-    fn codes_are_the_documented_ones() {
-        let codes: Vec<u8> = Exit::ALL.iter().map(|(exit, _)| exit.code()).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 130]);
     }
 }

@@ -4,10 +4,12 @@ use crate::problem::Problem;
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions};
+use kube::api::{
+    Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions,
+};
 use kube::{Client, ResourceExt as _};
 use neap_api::cluster::ClusterPhase;
-use neap_api::names::{CONDITION_READY, LABEL_CLUSTER};
+use neap_api::names::{CONDITION_PAUSED, CONDITION_READY, LABEL_CLUSTER};
 use neap_api::{Cluster, ClusterSpec, Machine};
 
 /// Field manager of what people do with this program.
@@ -174,6 +176,27 @@ pub(crate) async fn delete_cluster(hub: &Client, cluster: &Cluster) -> anyhow::R
     }
 }
 
+/// Changes parts of exactly this record.
+pub(crate) async fn change_cluster(
+    hub: &Client,
+    cluster: &Cluster,
+    change: &serde_json::Value,
+) -> anyhow::Result<Cluster> {
+    let clusters: Api<Cluster> = Api::namespaced(hub.clone(), &cluster.account());
+    let params = PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    };
+    let mut patch = change.clone();
+    if let Some(uid) = cluster.uid() {
+        patch["metadata"]["uid"] = uid.into();
+    }
+    clusters
+        .patch(&cluster.name_any(), &params, &Patch::Merge(patch))
+        .await
+        .map_err(refused_or)
+}
+
 fn scoped<K>(hub: &Client, account: Option<&str>) -> Api<K>
 where
     K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
@@ -209,14 +232,41 @@ pub(crate) fn is_ready(cluster: &Cluster) -> bool {
         && phase_of(cluster) == Some(ClusterPhase::Running)
 }
 
+/// Its loop has seen the spec as it is.
+pub(crate) fn is_observed(cluster: &Cluster) -> bool {
+    let observed = cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation);
+    observed >= cluster.metadata.generation
+}
+
+/// Its loop leaves it as it is.
+pub(crate) fn is_paused(cluster: &Cluster) -> bool {
+    condition(cluster, CONDITION_PAUSED).is_some_and(|condition| condition.status == "True")
+}
+
 /// The condition Ready.
 pub(crate) fn ready_condition(cluster: &Cluster) -> Option<&Condition> {
-    cluster
-        .status
-        .as_ref()?
-        .conditions
-        .iter()
-        .find(|condition| condition.type_ == CONDITION_READY)
+    condition(cluster, CONDITION_READY)
+}
+
+/// The condition of this type.
+pub(crate) fn condition<'a>(cluster: &'a Cluster, type_: &str) -> Option<&'a Condition> {
+    let conditions = &cluster.status.as_ref()?.conditions;
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Where it stands, in one line.
+pub(crate) fn standing(cluster: &Cluster) -> String {
+    let (account, name) = (cluster.account(), cluster.name_any());
+    let phase = phase_text(cluster);
+    match ready_condition(cluster).map(|condition| condition.message.as_str()) {
+        Some(message) if !message.is_empty() => {
+            format!("cluster {account}/{name}: {phase}, {message}")
+        }
+        _ => format!("cluster {account}/{name}: {phase}"),
+    }
 }
 
 /// The phase, once there is one.
@@ -226,7 +276,7 @@ pub(crate) fn phase_of(cluster: &Cluster) -> Option<ClusterPhase> {
 
 /// The phase for people.
 pub(crate) fn phase_text(cluster: &Cluster) -> &'static str {
-    if cluster.metadata.deletion_timestamp.is_some() {
+    if cluster.metadata.deletion_timestamp.is_some() && !cluster.spec.paused {
         return ClusterPhase::Destroying.as_str();
     }
     phase_of(cluster).unwrap_or(ClusterPhase::Created).as_str()

@@ -6,12 +6,15 @@ use crate::access::Access;
 use crate::cli::Global;
 use crate::clock::now;
 use crate::output::{Format, age, elapsed, encode, escape, print};
-use crate::records::{get_cluster, list_machines, phase_text, ready_condition};
+use crate::records::{
+    condition, get_cluster, is_paused, list_machines, phase_text, ready_condition,
+};
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
-use neap_api::cluster::LastDecision;
+use neap_api::cluster::{ClusterPhase, LastDecision};
 use neap_api::machine::MachinePhase;
+use neap_api::names::CONDITION_PAUSED;
 use neap_api::{Cluster, Machine};
 use serde::Serialize;
 
@@ -21,6 +24,9 @@ use serde::Serialize;
 struct Explanation {
     cluster: String,
     phase: String,
+    /// That it is paused, and what waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<String>,
     /// Why it is not Ready, if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_ready: Option<String>,
@@ -75,6 +81,9 @@ fn explain(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Explanati
     Explanation {
         cluster: format!("{}/{}", cluster.account(), cluster.name_any()),
         phase: phase_text(cluster).to_owned(),
+        paused: is_paused(cluster)
+            .then(|| condition(cluster, CONDITION_PAUSED).map(|paused| paused.message.clone()))
+            .flatten(),
         not_ready,
         decision: cluster
             .status
@@ -105,14 +114,27 @@ fn next(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Vec<Next> {
             what: "its control plane is started".into(),
         }];
     };
-    let mut next = Vec::new();
-    if cluster.metadata.deletion_timestamp.is_some() {
-        next.push(Next {
-            at: None,
-            what: "its machines go, then its control plane, then its data and its record".into(),
-        });
-        return next;
+    let (account, name) = (cluster.account(), cluster.name_any());
+    let only = |what: String| vec![Next { at: None, what }];
+    if cluster.spec.paused {
+        return only(format!(
+            "nothing comes or goes until `neap cluster resume {name} -n {account}`"
+        ));
     }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return only(
+            "its machines go, then its control plane, then its data and its record".into(),
+        );
+    }
+    if !cluster.spec.running {
+        return only(match status.phase {
+            Some(ClusterPhase::Stopped) => {
+                format!("nothing until `neap cluster start {name} -n {account}`")
+            }
+            _ => "its machines go, then its control plane; its data is kept".into(),
+        });
+    }
+    let mut next = Vec::new();
     let hold = cluster.policy().ok().map(|policy| policy.hold);
     let min = cluster.spec.scaling.min_nodes;
     let here = u32::try_from(machines.len()).unwrap_or(u32::MAX);
@@ -182,6 +204,9 @@ fn next(cluster: &Cluster, machines: &[Machine], now: Timestamp) -> Vec<Next> {
 
 fn sentences(explanation: &Explanation, now: Timestamp) -> String {
     let mut lines = vec![format!("{} is {}.", explanation.cluster, explanation.phase)];
+    if let Some(paused) = &explanation.paused {
+        lines.push(paused.clone());
+    }
     if let Some(not_ready) = &explanation.not_ready {
         lines.push(format!("It is not Ready: {not_ready}"));
     }

@@ -13,6 +13,22 @@ pub(crate) enum ClusterCommand {
     List(ListArgs),
     /// Show one cluster
     Get(NameArgs),
+    /// Stop a cluster: its pods fail, its machines go, its data is kept
+    #[command(
+        after_help = "Example:\n  neap cluster stop ci\n\nWhat its API holds is there again after `neap cluster start ci`."
+    )]
+    Stop(SwitchArgs),
+    /// Start a cluster that is stopped
+    #[command(after_help = "Example:\n  neap cluster start ci --timeout 5m")]
+    Start(SwitchArgs),
+    /// Leave a cluster as it is: no machine comes or goes
+    #[command(
+        after_help = "Example:\n  neap cluster pause ci\n\nIts API and its pods run on, and what crashes is started again. A stop and a deletion wait\nuntil `neap cluster resume ci`."
+    )]
+    Pause(SwitchArgs),
+    /// End a pause
+    #[command(after_help = "Example:\n  neap cluster resume ci")]
+    Resume(SwitchArgs),
     /// Delete a cluster and all that is in it
     Delete(DeleteArgs),
     /// Print a kubeconfig for a cluster, without a secret in it
@@ -94,6 +110,17 @@ pub(crate) struct DeleteArgs {
     /// Do not ask
     #[arg(short = 'y', long)]
     pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+}
+
+/// Of what changes one switch of a cluster.
+#[derive(Args, Debug)]
+pub(crate) struct SwitchArgs {
+    /// Its name
+    #[arg(value_parser = label)]
+    pub(crate) name: String,
 
     #[command(flatten)]
     pub(crate) wait: WaitArgs,

@@ -6,7 +6,7 @@ use crate::clock::Stopwatch;
 use crate::output::progress::{Progress, Shown};
 use crate::output::{Format, elapsed, encode, print};
 use crate::problem::Problem;
-use crate::records::{create_cluster, get_cluster, is_ready, phase_text, ready_condition};
+use crate::records::{create_cluster, get_cluster, is_ready, ready_condition, standing};
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
@@ -88,7 +88,7 @@ async fn wait_ready(
     let waited = async {
         loop {
             let cluster = get_cluster(hub, account, name).await?;
-            progress.update(&standing(account, name, &cluster), started.elapsed());
+            progress.update(&standing(&cluster), started.elapsed());
             if is_ready(&cluster) {
                 return anyhow::Ok(cluster);
             }
@@ -120,17 +120,6 @@ fn never_ready(cluster: &Cluster) -> Option<String> {
     ready_condition(cluster)
         .filter(|condition| condition.reason == VERSION_NOT_BUILT)
         .map(|condition| condition.message.clone())
-}
-
-/// Where it stands, in one line.
-fn standing(account: &str, name: &str, cluster: &Cluster) -> String {
-    let phase = phase_text(cluster);
-    match ready_condition(cluster).map(|condition| condition.message.as_str()) {
-        Some(message) if !message.is_empty() => {
-            format!("cluster {account}/{name}: {phase}, {message}")
-        }
-        _ => format!("cluster {account}/{name}: {phase}"),
-    }
 }
 
 #[cfg(test)]

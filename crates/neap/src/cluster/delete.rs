@@ -25,6 +25,14 @@ pub(crate) async fn delete(global: &Global, shown: Shown, args: &DeleteArgs) -> 
         .await
         .with_context(doing)?;
     let cluster = get_cluster(&hub, account, name).await.with_context(doing)?;
+    if cluster.spec.paused && args.wait.deadline().is_some() {
+        return Err(Problem::Paused {
+            account: account.clone(),
+            name: name.clone(),
+            what: "its deletion",
+        })
+        .with_context(doing);
+    }
     if !args.yes {
         let machines = list_machines(&hub, Some(account), Some(name))
             .await

@@ -146,3 +146,22 @@ fn the_json_form_has_the_numbers() {
     assert_eq!(value.pointer("/next/0/at").unwrap(), "2026-01-01T00:00:30Z");
     assert_eq!(value.pointer("/machines/0/name").unwrap(), "ci-node1");
 }
+
+#[test]
+fn what_waits_for_its_user_says_for_which_command() {
+    let mut stopped = cluster(json!({"phase": "Stopped"}));
+    stopped.spec.running = false;
+    assert!(said(&stopped, &[]).contains("`neap cluster start ci -n team`"));
+    let mut paused = cluster(json!({
+        "phase": "Running",
+        "conditions": [{
+            "type": "Paused", "status": "True", "reason": "ClusterPaused",
+            "message": "The cluster is paused: its stop waits until it is resumed.",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }],
+    }));
+    paused.spec.paused = true;
+    let said = said(&paused, &[]);
+    assert!(said.contains("its stop waits"), "{said}");
+    assert!(said.contains("`neap cluster resume ci -n team`"), "{said}");
+}
