@@ -46,6 +46,9 @@ This host:
   demo                Show a cluster ebb and flow in a temporary folder
   kubeconfig          Print a kubeconfig for the management API, without a secret in it
   credential          Print a short credential (kubectl calls this, not you)
+  uninstall           Remove neap from this host: shows what there is, and asks
+  completions         Print the completions of a shell
+  man                 Write the manual pages
   version             Print versions
 
 Options:
@@ -168,9 +171,23 @@ pub(crate) enum Command {
     /// Print versions
     Version,
 
-    /// Remove all that an installation has on this host, its data included
-    #[command(hide = true)]
-    Purge(PurgeArgs),
+    /// Remove neap from this host: all that an installation has here, its data included
+    ///
+    /// Shows what there is and asks. It goes by what is found and needs no API; `neap serve` must
+    /// have ended. The programs themselves are left. Needs root.
+    Uninstall(UninstallArgs),
+
+    /// Print the completions of a shell
+    #[command(
+        after_help = "Examples:\n  neap completions bash > /etc/bash_completion.d/neap\n  neap completions zsh > /usr/local/share/zsh/site-functions/_neap\n  neap completions fish > ~/.config/fish/completions/neap.fish"
+    )]
+    Completions(CompletionsArgs),
+
+    /// Write the manual pages, one a command
+    #[command(
+        after_help = "Examples:\n  neap man /usr/local/share/man/man1\n  neap man | man -l -"
+    )]
+    Man(ManArgs),
 }
 
 /// How logs are written.
@@ -256,7 +273,7 @@ pub(crate) struct CredentialArgs {
 
 #[derive(Args, Clone, Debug)]
 #[command(
-    after_help = "Examples:\n  neap demo\n  neap demo --json | tee demo.jsonl\n\nAfter a SIGKILL, `neap purge --data-dir DIR` removes what it left; it says DIR when it starts."
+    after_help = "Examples:\n  neap demo\n  neap demo --json | tee demo.jsonl\n\nAfter a SIGKILL, `neap uninstall --data-dir DIR` removes what it left; it says DIR when it starts."
 )]
 pub(crate) struct DemoArgs {
     /// Write one JSON object a step to standard output
@@ -273,7 +290,24 @@ pub(crate) struct DemoArgs {
 }
 
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct PurgeArgs {
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ManArgs {
+    /// A folder for all pages [default: the first page to standard output]
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: Option<Utf8PathBuf>,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+#[command(
+    after_help = "Examples:\n  neap uninstall --dry-run\n  neap uninstall --data-dir /srv/neap"
+)]
+pub(crate) struct UninstallArgs {
     /// Do not ask
     #[arg(short = 'y', long)]
     pub(crate) yes: bool,

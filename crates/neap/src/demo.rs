@@ -110,7 +110,7 @@ async fn clean_up(
     let checked = purged
         .with_context(|| {
             format!(
-                "failed to leave the host as it was; `neap purge --data-dir {data_dir}` tries again"
+                "failed to leave the host as it was; `neap uninstall --data-dir {data_dir}` tries again"
             )
         })
         .and_then(|found| before.compare(&HostSettings::read()).map(|()| found));
@@ -126,7 +126,7 @@ fn keep(installation: Installation) {
         "The installation runs on. Look at it, and remove it at the end:\n  \
            export NEAP_DATA_DIR={data_dir}\n  \
            neap cluster list\n  \
-           kill $(cat {data_dir}/lock) && neap purge --yes"
+           kill $(cat {data_dir}/lock) && neap uninstall --yes"
     ));
 }
 

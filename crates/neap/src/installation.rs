@@ -351,7 +351,7 @@ impl Drop for Installation {
         }
         let purged = std::process::Command::new(&self.options.program)
             .args([
-                "purge",
+                "uninstall",
                 "--yes",
                 "--quiet",
                 "--data-dir",

@@ -23,13 +23,14 @@ mod distro;
 mod inotify;
 pub mod installation;
 mod machine;
+mod manual;
 mod output;
 mod plan;
 mod preflight;
 mod problem;
-mod purge;
 mod records;
 mod serve;
+mod uninstall;
 mod version;
 mod why;
 
@@ -142,6 +143,8 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Serve(args) => runtime()?.block_on(serve::serve(&global, &args)),
         Command::Demo(args) => runtime()?.block_on(demo::demo(&args, shown)),
         Command::Plan(args) => plan::plan_files(&global, &args),
+        Command::Completions(args) => manual::completions(args),
+        Command::Man(args) => manual::man(&args),
         command => {
             provide_tls();
             let runtime = Builder::new_current_thread()
@@ -169,8 +172,12 @@ async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow
         Command::Kubeconfig => cluster::hub_kubeconfig(global).await,
         Command::Credential(args) => credential::credential(global, &args).await,
         Command::Version => version::version(global).await,
-        Command::Purge(args) => purge::purge(global, args).await,
-        Command::Serve(_) | Command::Demo(_) | Command::Plan(_) => {
+        Command::Uninstall(args) => uninstall::uninstall(global, args).await,
+        Command::Serve(_)
+        | Command::Demo(_)
+        | Command::Plan(_)
+        | Command::Completions(_)
+        | Command::Man(_) => {
             unreachable!("they do not run on this runtime")
         }
     }

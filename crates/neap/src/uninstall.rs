@@ -1,13 +1,14 @@
-//! `neap purge`: removes all that an installation has on this host.
+//! `neap uninstall`: shows all that an installation has on this host, asks,
+//! and removes it.
 
-use crate::cli::{Global, PurgeArgs};
+use crate::cli::{Global, UninstallArgs};
 use crate::cluster::confirm;
 use crate::installation::{Scope, Traces, check_contents, purge as purge_installation, resolve};
-use crate::output::{Format, encode, escape, print};
+use crate::output::{Format, encode, escape, note, print};
 use crate::preflight::check_root;
 
-pub(crate) async fn purge(global: &Global, args: PurgeArgs) -> anyhow::Result<()> {
-    check_root("neap purge")?;
+pub(crate) async fn uninstall(global: &Global, args: UninstallArgs) -> anyhow::Result<()> {
+    check_root("neap uninstall")?;
     let data_dir = resolve(&global.data_dir)?;
     if data_dir.exists() {
         check_contents(&data_dir)?;
@@ -17,6 +18,7 @@ pub(crate) async fn purge(global: &Global, args: PurgeArgs) -> anyhow::Result<()
         return say(global, &Traces::of(&scope));
     }
     if !args.yes {
+        note(lines(&Traces::of(&scope)).trim_end());
         confirm(&format!(
             "Remove the installation {data_dir} with all of its clusters and their data?"
         ))
@@ -33,12 +35,18 @@ fn say(global: &Global, traces: &Traces) -> anyhow::Result<()> {
             if global.quiet {
                 return Ok(());
             }
-            let lines = traces.kinds().into_iter().flat_map(|(kind, things)| {
-                things
-                    .iter()
-                    .map(move |thing| format!("{kind}: {}\n", escape(thing)))
-            });
-            print(&lines.collect::<String>())
+            print(&lines(traces))
         }
     }
+}
+
+/// One line a thing.
+fn lines(traces: &Traces) -> String {
+    let kinds = traces.kinds().into_iter();
+    kinds
+        .flat_map(|(kind, things)| {
+            let line = move |thing: &String| format!("{kind}: {}\n", escape(thing));
+            things.iter().map(line)
+        })
+        .collect()
 }
