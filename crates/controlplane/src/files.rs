@@ -51,15 +51,6 @@ pub(crate) fn write_private(path: &Utf8Path, bytes: &[u8]) -> Result<(), WriteFi
     std::fs::rename(&draft, path).map_err(failed)
 }
 
-/// Puts a log that has grown beyond `limit` aside; one old log is kept.
-pub(crate) fn turn_log(path: &Utf8Path, limit: u64) {
-    if std::fs::metadata(path).is_ok_and(|log| log.len() > limit) {
-        // A log that cannot be turned goes on growing; that is no reason not
-        // to start.
-        let _turned = std::fs::rename(path, format!("{path}.1"));
-    }
-}
-
 /// The last line that a log holds, shortened, for people.
 pub(crate) fn last_line(path: &Utf8Path) -> Option<String> {
     const TAIL: u64 = 4096;
@@ -118,20 +109,5 @@ mod tests {
         assert_eq!(last_line(&path), None);
         std::fs::write(&path, format!("{}\nstore broke\n\n", "x".repeat(9000))).unwrap();
         assert_eq!(last_line(&path).unwrap(), "store broke");
-    }
-
-    #[test]
-    fn a_grown_log_is_put_aside() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = Utf8Path::from_path(folder.path()).unwrap().join("log");
-        std::fs::write(&path, "12345").unwrap();
-        turn_log(&path, 5);
-        assert!(path.exists());
-        turn_log(&path, 4);
-        assert!(!path.exists());
-        assert_eq!(
-            std::fs::read_to_string(format!("{path}.1")).unwrap(),
-            "12345"
-        );
     }
 }

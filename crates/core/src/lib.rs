@@ -21,6 +21,7 @@ pub mod fence;
 pub mod fit;
 pub mod ids;
 pub mod lifecycle;
+pub mod logs;
 pub mod machine;
 pub mod observation;
 pub mod quantity;

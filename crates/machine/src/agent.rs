@@ -12,6 +12,7 @@ pub(crate) mod config;
 pub(crate) mod control;
 mod devices;
 mod etc;
+mod launch;
 mod mounts;
 mod node;
 mod processes;

@@ -16,6 +16,7 @@
 
 pub mod cgroup;
 mod identity;
+mod log;
 mod shim;
 mod shims;
 mod spec;
@@ -24,6 +25,7 @@ mod supervised;
 pub mod usage;
 
 pub use identity::{Identity, ObserveIdentityError};
+pub use log::{LogFile, older};
 pub use rustix::process::Signal;
 pub use shim::run_shim;
 pub use shims::{AdoptProcessError, Shims, StartProcessError};

@@ -3,12 +3,14 @@
 #![expect(unsafe_code, reason = "fork and descriptors of a process of its own")]
 
 mod child;
+mod output;
 mod signals;
 
 use crate::identity::Identity;
 use crate::spec::ProcessSpec;
 use crate::state::{self, Exit, ExitRecord, Files, Report, State};
 use camino::{Utf8Path, Utf8PathBuf};
+use output::OutputReader;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode};
@@ -124,6 +126,7 @@ struct Running {
     state: State,
     child: Child,
     descriptor: OwnedFd,
+    output: OutputReader,
 }
 
 impl Shim {
@@ -164,13 +167,14 @@ impl Shim {
         let (spec, _) = state::read::<ProcessSpec>(&path)
             .and_then(|found| found.ok_or_else(|| io::ErrorKind::InvalidData.into()))
             .map_err(failed(format!("read {path}")))?;
-        let mut child = child::spawn(&spec)?;
+        let (mut child, output) = child::spawn(&spec)?;
         match self.record(&spec, &child) {
             Ok((state, descriptor)) => Ok(Running {
                 shim: self,
                 state,
                 child,
                 descriptor,
+                output,
             }),
             Err(error) => {
                 // Nobody could ever find it: better none at all.
@@ -206,7 +210,8 @@ fn open_child(child: &Child) -> io::Result<OwnedFd> {
 }
 
 impl Running {
-    /// Passes signals on until the child has ended, and records how.
+    /// Passes signals on and output to the log until the child has ended, and
+    /// records how.
     fn supervise(mut self) -> ExitCode {
         let exit = match self.wait() {
             Ok(status) => exit_of(status),
@@ -235,17 +240,22 @@ impl Running {
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
-            let mut waiting = [
+            let mut waiting = vec![
                 PollFd::new(&self.descriptor, PollFlags::IN),
                 PollFd::new(self.shim.signals.descriptor(), PollFlags::IN),
             ];
+            if let Some(pipe) = self.output.descriptor() {
+                waiting.push(PollFd::new(pipe, PollFlags::IN));
+            }
             match poll(&mut waiting, None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             if let Some(status) = self.child.try_wait()? {
+                self.output.take_rest();
                 return Ok(status);
             }
+            self.output.take();
             while let Some(signal) = self.shim.signals.take()? {
                 // It may have ended in between.
                 let _: Result<(), Errno> = pidfd_send_signal(&self.descriptor, signal);

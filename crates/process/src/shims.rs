@@ -1,13 +1,15 @@
 //! Starting children under shims, and finding them again.
 
 use crate::identity::ObserveIdentityError;
+use crate::log::LogFile;
 use crate::spec::ProcessSpec;
 use crate::state::{self, Files, Report, State};
 use crate::supervised::Supervised;
 use camino::{Utf8Path, Utf8PathBuf};
-use std::fs::{DirBuilder, OpenOptions};
+use neap_core::logs::SHIM;
+use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 use tokio::process::Command;
@@ -218,10 +220,7 @@ fn write_spec(dir: &Utf8Path, spec: &ProcessSpec) -> Result<(), StartProcessErro
 
 fn open_log(dir: &Utf8Path) -> Result<std::fs::File, StartProcessError> {
     let path = Files::new(dir).log();
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&path)
+    LogFile::open(&path, SHIM)
+        .map(LogFile::into_file)
         .map_err(|source| StartProcessError::Write { path, source })
 }

@@ -2,6 +2,7 @@
 
 use crate::cgroup::CgroupPath;
 use camino::Utf8PathBuf;
+use neap_core::logs::CONTROL_PLANE;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,8 @@ pub struct ProcessSpec {
     pub working_dir: Utf8PathBuf,
     /// Both output streams are appended to this file.
     pub log: Utf8PathBuf,
+    /// Bytes of that file. Then it becomes FILE.1 and another one begins.
+    pub log_limit: u64,
     /// A network namespace to enter, by its path.
     #[serde(default)]
     pub network_namespace: Option<Utf8PathBuf>,
@@ -48,7 +51,8 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A spec with nothing but a command, a folder and a log.
+    /// A spec with nothing but a command, a folder and a log, whose limit is
+    /// that of a control plane's.
     pub fn new(
         argv: impl IntoIterator<Item = impl Into<String>>,
         working_dir: impl Into<Utf8PathBuf>,
@@ -59,6 +63,7 @@ impl ProcessSpec {
             env: BTreeMap::new(),
             working_dir: working_dir.into(),
             log: log.into(),
+            log_limit: CONTROL_PLANE,
             network_namespace: None,
             namespaces: BTreeSet::new(),
             cgroup: None,

@@ -4,13 +4,14 @@ use super::{Build, Ensured, Entry, HostedControlPlanes, State};
 use crate::access::socket::{OpenSocketError, check_socket_path};
 use crate::certificates::{self, WriteCertificatesError, write_components};
 use crate::config::FindDistroError;
-use crate::files::{WriteFileError, make_folder, turn_log, write_private};
+use crate::files::{WriteFileError, make_folder, write_private};
 use crate::flags::{HyperkubeConfig, Parts, scheduler_config};
 use crate::record::{ReadRecordError, Record, Role};
 use crate::site::Site;
 use jiff::Timestamp;
 use neap_core::addressing::{BRIDGE_ADDRESS, NODE_NETWORK};
 use neap_core::ids::{ClusterUid, InstallationId};
+use neap_core::logs::CONTROL_PLANE;
 use neap_net::{ChangeNetworkError, ClusterNetwork, EnsureNamespaceError, ensure_cluster_network};
 use neap_pki::{ClusterPki, FileKeyStore, LoadPkiError};
 use neap_process::cgroup::{
@@ -21,9 +22,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::task::JoinError;
 use tracing::info;
-
-/// A log larger than this is put aside at the next start.
-const LOG_LIMIT: u64 = 16 * 1024 * 1024;
 
 /// What is in the folder of a control plane cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -240,6 +238,7 @@ impl HostedControlPlanes {
             site.control_plane(),
             site.log(),
         );
+        spec.log_limit = CONTROL_PLANE;
         spec.env = environment();
         spec.network_namespace = Some(site.namespace().path());
         spec.cgroup = Some(group);
@@ -312,7 +311,6 @@ impl Prepare {
         write_private(&site.config(), &config)?;
         write_private(&site.scheduler(), scheduler_config(site).as_bytes())?;
         record.write(site.folder())?;
-        turn_log(&site.log(), LOG_LIMIT);
         Cgroup::ensure(&self.group, &Limits::default())?;
         Ok((record, pki))
     }

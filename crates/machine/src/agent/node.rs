@@ -2,6 +2,7 @@
 
 use super::config::{AgentConfig, BIN_DIR, CNI_DIR, CONFIG_DIR, LOG_DIR};
 use super::control::{Answer, Command, Request};
+use super::launch::{Launcher, command_line};
 use super::processes::{Processes, Program};
 use super::{control, monotonic, say};
 use crate::node_config::{CNI_FILE, CONTAINERD_SOCKET, KUBELET_FILE};
@@ -11,8 +12,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::Stdio;
 use std::time::Duration;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -72,6 +71,7 @@ pub(crate) async fn run(config: &AgentConfig) -> Result<(), RunNodeError> {
                     say(format!("a connection broke: {error}"));
                 }
             }
+            () = node.launcher.output_ended() => {}
             () = tokio::time::sleep(wake) => {}
         }
     }
@@ -94,6 +94,7 @@ enum Stage {
 struct Node<'a> {
     config: &'a AgentConfig,
     processes: Processes,
+    launcher: Launcher,
     stage: Stage,
     /// Images that are to be imported, and not before when.
     images: Vec<(Duration, Utf8PathBuf)>,
@@ -127,6 +128,7 @@ impl<'a> Node<'a> {
         Self {
             config,
             processes: Processes::default(),
+            launcher: Launcher::new(LOG_DIR.into()),
             stage: Stage::Containerd,
             images: config
                 .images()
@@ -165,7 +167,8 @@ impl<'a> Node<'a> {
             if program == Program::Kubelet {
                 self.kubelet_config = kubelet_config();
             }
-            match start(&command_line(self.config, program), program.name()) {
+            let command = command_line(self.config, program);
+            match self.launcher.start(&command, program.name()) {
                 Ok(pid) => {
                     self.processes.started(program, pid, now);
                     if program == Program::Kubelet {
@@ -240,7 +243,7 @@ impl<'a> Node<'a> {
                 "import".to_owned(),
                 image.to_string(),
             ];
-            match start(&command, "import") {
+            match self.launcher.start(&command, "import") {
                 Ok(pid) => {
                     self.imports.insert(pid, image);
                 }
@@ -427,61 +430,4 @@ fn describe(status: WaitStatus) -> String {
         (None, Some(signal)) => format!("was ended by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
-}
-
-fn command_line(config: &AgentConfig, program: Program) -> Vec<String> {
-    let hyperkube = format!("{BIN_DIR}/hyperkube");
-    match program {
-        Program::Containerd => {
-            vec![
-                format!("{BIN_DIR}/containerd"),
-                format!("--config={CONFIG_DIR}/containerd.toml"),
-            ]
-        }
-        Program::Kubelet => vec![
-            hyperkube,
-            "kubelet".to_owned(),
-            format!("--config={CONFIG_DIR}/{KUBELET_FILE}"),
-            format!("--kubeconfig={CONFIG_DIR}/kubelet.kubeconfig"),
-            format!("--hostname-override={}", config.name),
-            format!("--node-ip={}", config.address),
-            format!("--node-labels={}", config.labels),
-            "--root-dir=/var/lib/kubelet".to_owned(),
-            "--v=0".to_owned(),
-        ],
-        Program::KubeProxy => {
-            vec![
-                hyperkube,
-                "kube-proxy".to_owned(),
-                format!("--config={CONFIG_DIR}/kube-proxy.json"),
-                "--v=0".to_owned(),
-            ]
-        }
-    }
-}
-
-/// Starts a program with an environment of the node's own; it is reaped with
-/// all other children.
-fn start(command: &[String], log: &str) -> io::Result<i32> {
-    let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let log = std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(Utf8Path::new(LOG_DIR).join(format!("{log}.log")))?;
-    let child = std::process::Command::new(program)
-        .args(arguments)
-        .env_clear()
-        .env(
-            "PATH",
-            format!("{BIN_DIR}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-        )
-        .env("HOME", "/root")
-        // Half of Go's usual head room: a node's programs are idle mostly.
-        .env("GOGC", "50")
-        .stdin(Stdio::null())
-        .stdout(log.try_clone()?)
-        .stderr(log)
-        .process_group(0)
-        .spawn()?;
-    i32::try_from(child.id()).map_err(io::Error::other)
 }

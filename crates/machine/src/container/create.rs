@@ -6,6 +6,7 @@ use super::watch::Watched;
 use super::{ContainerNodes, disk, groups, network};
 use crate::node_config::{self, NodeSoftware};
 use neap_core::ids::MachineUid;
+use neap_core::logs::NODE_PROGRAM;
 use neap_operator::traits::{Cause, MachinePlan};
 use neap_process::{Namespace, ProcessSpec};
 use std::collections::BTreeSet;
@@ -104,6 +105,7 @@ impl ContainerNodes {
             "/",
             dir.agent_log(),
         );
+        spec.log_limit = NODE_PROGRAM;
         spec.network_namespace = Some(link.node.path());
         // The agent makes the cgroup namespace itself: its root is the
         // machine's group, and the agent is to be in one below.

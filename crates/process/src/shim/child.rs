@@ -1,5 +1,6 @@
 //! From the shim to the program of the child.
 
+use super::output::{Output, OutputReader};
 use super::{StepError, failed, signals};
 use crate::cgroup::Cgroup;
 use crate::identity::has_ended;
@@ -12,9 +13,7 @@ use rustix::mount::MountPropagationFlags;
 use rustix::pipe::PipeFlags;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
-use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
@@ -80,20 +79,12 @@ struct Entry {
 }
 
 /// Returns once the program runs, or with the step that failed.
-pub(super) fn spawn(spec: &ProcessSpec) -> Result<Child, StepError> {
+pub(super) fn spawn(spec: &ProcessSpec) -> Result<(Child, OutputReader), StepError> {
     let program = spec
         .argv
         .first()
         .ok_or_else(|| failed("find the program")(io::Error::from(io::ErrorKind::InvalidInput)))?;
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&spec.log)
-        .map_err(failed(format!("open {}", spec.log)))?;
-    let errors = log
-        .try_clone()
-        .map_err(failed(format!("open {}", spec.log)))?;
+    let output = Output::prepare(spec)?;
     let (problem, entry) = Entry::prepare(spec)?;
     if spec.namespaces.contains(&Namespace::Pid) {
         // SAFETY: The table of descriptors stays shared with nobody; the next
@@ -108,15 +99,15 @@ pub(super) fn spawn(spec: &ProcessSpec) -> Result<Child, StepError> {
         .env_clear()
         .envs(&spec.env)
         .stdin(Stdio::null())
-        .stdout(log)
-        .stderr(errors);
+        .stdout(output.stdout)
+        .stderr(output.stderr);
     // SAFETY: The shim has one thread, so that its forked copy may do whatever
     // the shim may, memory included.
     unsafe { command.pre_exec(move || entry.enter()) };
     let spawned = command.spawn();
-    // The command holds the other end of the pipe.
+    // The command holds the other ends of the pipes.
     drop(command);
-    spawned.map_err(|error| {
+    let child = spawned.map_err(|error| {
         let mut number = [0_u8];
         let step = match rustix::io::read(&problem, &mut number) {
             Ok(1) => STEPS
@@ -125,7 +116,8 @@ pub(super) fn spawn(spec: &ProcessSpec) -> Result<Child, StepError> {
             _ => None,
         };
         failed(step.unwrap_or_else(|| format!("execute {program}")))(error)
-    })
+    })?;
+    Ok((child, output.reader))
 }
 
 impl Entry {

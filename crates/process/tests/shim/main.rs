@@ -7,6 +7,7 @@
 
 mod adopting;
 mod isolating;
+mod logging;
 mod place;
 mod starting;
 mod stopping;
@@ -61,7 +62,7 @@ fn starter(dir: &Utf8Path) -> ExitCode {
 }
 
 fn run_tests(filter: Option<&String>) -> ExitCode {
-    let tests: [Test; 20] = tests![
+    let tests: [Test; 22] = tests![
         starting::records_the_exit_code,
         starting::names_the_step_and_the_reason_of_a_failure,
         starting::gives_the_child_exactly_its_environment_and_descriptors,
@@ -82,6 +83,8 @@ fn run_tests(filter: Option<&String>) -> ExitCode {
         isolating::has_the_namespaces_it_was_given,
         isolating::joins_its_control_group,
         isolating::mounts_do_not_reach_the_host,
+        logging::a_log_is_turned_before_it_is_too_large_and_loses_no_line,
+        logging::a_child_without_output_or_with_a_full_disk_lives_on,
     ];
     let mut failed = Vec::new();
     let mut out = std::io::stdout();
