@@ -19,6 +19,7 @@ pub mod driver;
 pub mod duration;
 pub mod fence;
 pub mod fit;
+pub mod host;
 pub mod ids;
 pub mod lifecycle;
 pub mod logs;

@@ -20,6 +20,9 @@ use value::{label, timeout};
 /// Folder of the installation unless another is named.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/neap";
 
+/// Address of the listener unless another is named.
+const DEFAULT_LISTEN: &str = "127.0.0.1:7443";
+
 /// Commands in groups; every visible one is in it, which a test checks.
 const HELP: &str = "\
 {about}
@@ -46,6 +49,7 @@ This host:
   demo                Show a cluster ebb and flow in a temporary folder
   kubeconfig          Print a kubeconfig for the management API, without a secret in it
   credential          Print a short credential (kubectl calls this, not you)
+  doctor              Look at this host: what neap needs, what is there, what to do
   uninstall           Remove neap from this host: shows what there is, and asks
   completions         Print the completions of a shell
   man                 Write the manual pages
@@ -171,6 +175,11 @@ pub(crate) enum Command {
     /// Print versions
     Version,
 
+    /// Look at this host: what neap needs, what is there, what to do
+    ///
+    /// Ends with 1 when something fails. What needs root is left out without it.
+    Doctor(DoctorArgs),
+
     /// Remove neap from this host: all that an installation has here, its data included
     ///
     /// Shows what there is and asks. It goes by what is found and needs no API; `neap serve` must
@@ -206,7 +215,7 @@ pub(crate) enum LogFormat {
 )]
 pub(crate) struct ServeArgs {
     /// Address on which all API servers are reached; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:7443", value_name = "ADDRESS")]
+    #[arg(long, default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
 
     /// The Kubernetes build for clusters [default: the one that `cargo xtask distro` built last]
@@ -283,6 +292,20 @@ pub(crate) struct DemoArgs {
     /// Leave the installation running at the end, and say how to reach it
     #[arg(long)]
     pub(crate) keep: bool,
+
+    /// The Kubernetes build [default: the one that `cargo xtask distro` built last]
+    #[arg(long, env = "NEAP_DISTRO", value_name = "DIR")]
+    pub(crate) distro: Option<Utf8PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Examples:\n  neap doctor\n  neap doctor --data-dir /srv/neap --listen 127.0.0.1:7443 -o json"
+)]
+pub(crate) struct DoctorArgs {
+    /// The address that `neap serve` is to have
+    #[arg(long, default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
 
     /// The Kubernetes build [default: the one that `cargo xtask distro` built last]
     #[arg(long, env = "NEAP_DISTRO", value_name = "DIR")]

@@ -4,10 +4,11 @@
 //! open files" deep in containerd.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use neap_core::host::INOTIFY_INSTANCES;
 use std::io;
 
-/// Enough for hundreds of nodes; an instance that is not in use costs nothing.
-const WANTED: u64 = 8192;
+/// An instance that is not in use costs nothing.
+const WANTED: u64 = INOTIFY_INSTANCES;
 
 /// The limit on this host, and what it was when this was made.
 #[derive(Clone, Debug)]
@@ -29,6 +30,11 @@ impl InotifyLimit {
             path: path.to_owned(),
             before,
         })
+    }
+
+    /// The limit as it was read.
+    pub(crate) fn now(&self) -> u64 {
+        self.before
     }
 
     /// Raises it if it is too low; returns the limit before and now if so.

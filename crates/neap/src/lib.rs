@@ -20,6 +20,7 @@ mod cluster;
 mod credential;
 mod demo;
 mod distro;
+mod doctor;
 mod inotify;
 pub mod installation;
 mod machine;
@@ -172,6 +173,7 @@ async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow
         Command::Kubeconfig => cluster::hub_kubeconfig(global).await,
         Command::Credential(args) => credential::credential(global, &args).await,
         Command::Version => version::version(global).await,
+        Command::Doctor(args) => doctor::doctor(global, &args).await,
         Command::Uninstall(args) => uninstall::uninstall(global, args).await,
         Command::Serve(_)
         | Command::Demo(_)

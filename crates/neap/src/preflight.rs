@@ -4,6 +4,8 @@ use crate::problem::Problem;
 use camino::Utf8Path;
 use std::net::{SocketAddr, TcpListener};
 
+/// Where control groups are mounted.
+pub(crate) const CGROUPS: &str = "/sys/fs/cgroup";
 /// Controllers that bound a node.
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 /// Controllers that version 1 needs besides.

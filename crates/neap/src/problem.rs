@@ -194,6 +194,12 @@ pub(crate) enum Problem {
         /// What was seen instead.
         why: String,
     },
+    /// The host lacks what neap needs.
+    #[error("{failed} of what neap needs {} missing on this host", if *failed == 1 { "is" } else { "are" })]
+    Unwell {
+        /// How many checks failed.
+        failed: usize,
+    },
     /// Something is still there after it was removed.
     #[error("still there after removing it: {what}")]
     Leftovers {
@@ -227,6 +233,7 @@ impl Problem {
             | Self::NeverReady { .. }
             | Self::Declined
             | Self::StepFailed { .. }
+            | Self::Unwell { .. }
             | Self::Leftovers { .. } => Exit::Failed,
             Self::Refused { .. } | Self::NotConfirmed | Self::Usage { .. } => Exit::Usage,
             Self::NoCluster { .. } | Self::NoMachine { .. } => Exit::NotFound,
@@ -278,6 +285,7 @@ impl Problem {
             Self::NotConfirmed => "repeat it with --yes".into(),
             Self::TimedOut { look, .. } | Self::NeverReady { look, .. } => look.clone(),
             Self::RefusedBySocket { next, .. } => next.clone(),
+            Self::Unwell { .. } => "do what stands behind each FAIL, then repeat".into(),
             Self::Leftovers { .. } => "look at what holds it, then repeat".into(),
             Self::Refused { .. }
             | Self::Declined

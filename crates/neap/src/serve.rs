@@ -11,12 +11,13 @@ use crate::distro::Distro;
 use crate::inotify::InotifyLimit;
 use crate::installation::{DataLock, check_contents, resolve};
 use crate::output::{elapsed, print};
-use crate::preflight::{check_controllers, check_data_dir, check_listen, check_root};
+use crate::preflight::{CGROUPS, check_controllers, check_data_dir, check_listen, check_root};
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use neap_controlplane::access::Listener;
 use neap_controlplane::access::socket::Socket;
 use neap_controlplane::{Config, Distros, HostedControlPlanes, Hub};
+use neap_core::host::OPEN_FILES;
 use neap_core::ids::InstallationId;
 use neap_machine::{ContainerNodes, ContainerNodesConfig, NodeSoftware};
 use neap_operator::traits::Clock;
@@ -31,8 +32,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
-/// Open files that neap asks the kernel for.
-const FILES: u64 = 16_384;
 /// How long the loops may take to end what they are at.
 const END_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -45,7 +44,7 @@ pub(crate) async fn serve(global: &Global, args: &ServeArgs) -> anyhow::Result<(
     check_root("neap serve")?;
     let data_dir = resolve(&global.data_dir)?;
     check_data_dir(&data_dir)?;
-    check_controllers(Utf8Path::new("/sys/fs/cgroup"))?;
+    check_controllers(Utf8Path::new(CGROUPS))?;
     let distro = Distro::find(args.distro.as_deref())?;
     if data_dir.exists() {
         check_contents(&data_dir).context("failed to serve")?;
@@ -199,7 +198,9 @@ async fn adopt_machines(
 /// listener takes no more clients than it allows.
 fn allow_files() {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(FILES, |maximum| maximum.min(FILES));
+    let wanted = limit
+        .maximum
+        .map_or(OPEN_FILES, |maximum| maximum.min(OPEN_FILES));
     if limit.current.is_some_and(|current| current < wanted) {
         let raised = Rlimit {
             current: Some(wanted),

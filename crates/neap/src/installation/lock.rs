@@ -29,6 +29,12 @@ impl DataLock {
         Ok(lock)
     }
 
+    /// Whether somebody has the folder now.
+    pub(crate) fn is_held(data_dir: &Utf8Path) -> bool {
+        let lock = File::open(data_dir.join("lock"));
+        lock.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Takes a folder that exists.
     pub(crate) fn take_existing(data_dir: &Utf8Path) -> anyhow::Result<Self> {
         let path = data_dir.join("lock");
@@ -76,6 +82,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(folder.path()).unwrap().join("data");
         let first = DataLock::take(&path).unwrap();
+        assert!(DataLock::is_held(&path));
         let refused = DataLock::take(&path).unwrap_err();
         match refused.downcast_ref::<Problem>() {
             Some(Problem::Locked { pid, .. }) => assert_eq!(*pid, Some(std::process::id())),

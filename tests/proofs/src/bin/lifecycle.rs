@@ -19,6 +19,12 @@ fn main() -> ExitCode {
 }
 
 async fn steps(proof: &mut Proof) -> Result<()> {
+    let said = proof.neap(&["doctor", "--listen", "127.0.0.1:0"]).await?;
+    for check in ["network", "nftables"] {
+        if !said.contains(&format!("ok    {check} ")) {
+            bail!("the doctor should find {check} well: {said}");
+        }
+    }
     let create = ["--max-nodes", "2", "--pods-per-node", "1"];
     proof
         .neap(&[&["cluster", "create", "tide"], &create[..]].concat())
