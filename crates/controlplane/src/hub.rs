@@ -1,18 +1,20 @@
 //! The hub: the management API of this installation, itself a control plane.
 
 use crate::bootstrap::{ApplyBootstrapError, apply_bootstrap, hub_objects};
-use crate::hosted::{Build, HostedControlPlanes};
-use crate::ready::{AwaitReadyError, await_ready};
+use crate::hosted::{Build, Ensured, HostedControlPlanes};
+use crate::ready::{AwaitReadyError, answers, await_ready};
 use crate::record::Role;
 use futures::future::try_join_all;
+use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use neap_api::names::MANAGER_CLUSTER;
 use neap_core::ids::ClusterUid;
-use neap_core::supervision::{backoff, failures_after_end};
-use neap_operator::traits::{Cause, Clock};
+use neap_core::supervision::{backoff, failures_after_end, is_hung};
+use neap_operator::traits::{Cause, Clock, ControlPlanes as _};
+use neap_process::Supervised;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,6 +23,10 @@ use tracing::{error, info, warn};
 /// How long a definition may take to be served.
 const SERVED_DEADLINE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Between two looks at a hub that runs.
+const LOOK_RUNNING: Duration = Duration::from_secs(10);
+/// A hub that is well answers in less.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The hub did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +34,9 @@ pub enum StartHubError {
     /// Its control plane was not started.
     #[error("failed to start the control plane of the hub")]
     Start(#[source] Cause),
+    /// It ran before without an answer, and could not be ended.
+    #[error("failed to end the hub, which ran and did not answer")]
+    End(#[source] Cause),
     /// It cannot be reached.
     #[error("failed to build a client of the hub")]
     Connect(#[source] Cause),
@@ -85,17 +94,24 @@ impl Hub {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartHubError> {
         let uid = planes.hub_uid();
-        let ensured = planes
-            .ensure_role(&uid, Role::Hub, Build::default())
-            .await
-            .map_err(StartHubError::Start)?;
+        let mut ensured = ensure(planes, &uid).await?;
         let bootstrap = planes
             .bootstrap_client(&uid)
             .await
             .map_err(StartHubError::Connect)?;
-        match planes.process(&uid).await {
-            Some(process) => await_ready(&bootstrap, process.ended()).await?,
-            None => await_ready(&bootstrap, std::future::pending()).await?,
+        match await_hub(planes, &uid, &bootstrap).await {
+            // One that was hung when neap started would hang for ever.
+            Err(AwaitReadyError::Late(error)) if ensured.adopted => {
+                warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the hub runs and does not answer; starting it again"
+                );
+                let stopped = planes.stop(&uid).await;
+                stopped.map_err(|error| StartHubError::End(error.into()))?;
+                ensured = ensure(planes, &uid).await?;
+                await_hub(planes, &uid, &bootstrap).await?;
+            }
+            awaited => awaited?,
         }
         let crds = neap_api::crds();
         tokio::try_join!(define(&bootstrap, &crds), async {
@@ -106,7 +122,7 @@ impl Hub {
             .await
             .map_err(StartHubError::Connect)?;
         await_served(&client, &crds).await?;
-        let supervisor = tokio::spawn(supervise(planes.clone(), uid, clock));
+        let supervisor = tokio::spawn(supervise(planes.clone(), uid, client.clone(), clock));
         Ok(Self {
             client,
             adopted: ensured.adopted,
@@ -124,6 +140,22 @@ impl Hub {
     #[must_use]
     pub fn adopted(&self) -> bool {
         self.adopted
+    }
+}
+
+async fn ensure(planes: &HostedControlPlanes, uid: &ClusterUid) -> Result<Ensured, StartHubError> {
+    let ensured = planes.ensure_role(uid, Role::Hub, Build::default()).await;
+    ensured.map_err(StartHubError::Start)
+}
+
+async fn await_hub(
+    planes: &HostedControlPlanes,
+    uid: &ClusterUid,
+    client: &Client,
+) -> Result<(), AwaitReadyError> {
+    match planes.process(uid).await {
+        Some(process) => await_ready(client, process.ended()).await,
+        None => await_ready(client, std::future::pending()).await,
     }
 }
 
@@ -174,15 +206,27 @@ fn resource(crd: &CustomResourceDefinition) -> ApiResource {
     ApiResource::from_gvk_with_plural(&kind, &crd.spec.names.plural)
 }
 
-/// Starts the hub again whenever it ends.
-async fn supervise(planes: HostedControlPlanes, uid: ClusterUid, clock: Arc<dyn Clock>) {
+/// Starts the hub again whenever it ends, and ends it when it hangs.
+async fn supervise(
+    planes: HostedControlPlanes,
+    uid: ClusterUid,
+    client: Client,
+    clock: Arc<dyn Clock>,
+) {
     let mut failures = 0_u32;
     loop {
         if let Some(process) = planes.process(&uid).await {
             let since = clock.now();
-            let exit = process.ended().await;
+            tokio::select! {
+                () = hung(&process, &client, &*clock) => {
+                    if let Err(error) = planes.stop(&uid).await {
+                        error!(error = &error as &dyn std::error::Error, "failed to end the hub, which hangs");
+                    }
+                }
+                _ = process.ended() => {}
+            }
             failures = failures_after_end(failures, since, clock.now());
-            warn!(?exit, failures, "the hub ended");
+            warn!(failures, "the hub ended");
         } else {
             failures = failures.saturating_add(1);
         }
@@ -192,4 +236,19 @@ async fn supervise(planes: HostedControlPlanes, uid: ClusterUid, clock: Arc<dyn 
             Err(error) => error!(error = &*error, failures, "failed to start the hub again"),
         }
     }
+}
+
+/// Returns when the hub hangs.
+async fn hung(process: &Supervised, client: &Client, clock: &dyn Clock) {
+    let since = Timestamp::try_from(process.since()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let mut silent_since = None;
+    while !is_hung(since, silent_since, clock.now()) {
+        clock.sleep(LOOK_RUNNING).await;
+        if answers(client, ANSWER_DEADLINE).await {
+            silent_since = None;
+        } else {
+            silent_since.get_or_insert(clock.now());
+        }
+    }
+    warn!(silent_since = ?silent_since, "the hub hangs; ending it");
 }

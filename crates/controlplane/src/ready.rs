@@ -48,6 +48,14 @@ pub async fn await_ready(
     }
 }
 
+/// Whether anybody answers within `deadline`, whatever the answer is.
+pub(crate) async fn answers(client: &Client, deadline: Duration) -> bool {
+    match tokio::time::timeout(deadline, is_ready(client)).await {
+        Ok(Ok(()) | Err(kube::Error::Api(_))) => true,
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
 async fn is_ready(client: &Client) -> Result<(), kube::Error> {
     let request = Request::get("/readyz")
         .body(Vec::new())

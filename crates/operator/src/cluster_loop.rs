@@ -297,7 +297,9 @@ impl ClusterLoop {
                 tracing::warn!(cluster = %self.id, %reason, "ending a control plane");
                 self.scaling.stop().await;
                 control_planes.stop(&self.id.uid).await?;
-                self.count_failure(reason.to_string()).await;
+                let how = reason.to_string();
+                self.count_failure(how.trim_end_matches('.').to_owned())
+                    .await;
                 Ok(Turn::Wait(Duration::ZERO))
             }
             ClusterStep::StopControlPlane => {
