@@ -172,6 +172,24 @@ mod tests {
     }
 
     #[test]
+    fn records_that_an_older_neap_wrote_are_read() {
+        let data =
+            Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data-folders/format-1");
+        let hub = Record::read(&data.join("hub")).unwrap().unwrap();
+        assert_eq!(hub.role, Role::Hub);
+        let clusters = data.join("clusters").read_dir_utf8().unwrap();
+        let mut names = Vec::new();
+        for cluster in clusters {
+            let record = Record::read(cluster.unwrap().path()).unwrap().unwrap();
+            assert_eq!(record.installation.as_str(), hub.uid.as_str());
+            if let Role::Tenant { name, .. } = record.role {
+                names.push(name);
+            }
+        }
+        assert_eq!(names, ["ci"]);
+    }
+
+    #[test]
     fn the_record_of_a_newer_neap_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let folder = Utf8Path::from_path(folder.path()).unwrap();

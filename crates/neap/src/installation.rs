@@ -3,6 +3,7 @@
 //! to a host without a trace of it.
 
 mod contents;
+mod format;
 mod lock;
 mod purge;
 mod scope;
@@ -10,6 +11,7 @@ mod traces;
 mod wait;
 
 pub(crate) use contents::{check as check_contents, resolve};
+pub(crate) use format::bring_up_to_date;
 pub(crate) use lock::DataLock;
 pub use purge::purge;
 pub use scope::Scope;

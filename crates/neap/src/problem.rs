@@ -66,6 +66,16 @@ pub(crate) enum Problem {
         /// Who, if it can be read.
         pid: Option<u32>,
     },
+    /// A newer neap has made the folder, or used it.
+    #[error("the data folder {path} has form {found}, and this neap knows none after {known}")]
+    NewerData {
+        /// The folder.
+        path: Utf8PathBuf,
+        /// Its form.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
     /// No serve answers on the socket.
     #[error("no neap serves {data_dir}")]
     NotServing {
@@ -225,6 +235,7 @@ impl Problem {
             | Self::NoControllers { .. }
             | Self::PathTooLong { .. }
             | Self::Locked { .. }
+            | Self::NewerData { .. }
             | Self::NotAnInstallation { .. }
             | Self::ForeignFiles { .. }
             | Self::ClusterExists { .. }
@@ -266,6 +277,9 @@ impl Problem {
             },
             Self::NotServing { .. } => {
                 "start it with `neap serve`, or name its folder with --data-dir or NEAP_DATA_DIR".into()
+            }
+            Self::NewerData { .. } => {
+                "serve it with the neap that it was served with last, or a newer one".into()
             }
             Self::NotAnInstallation { .. } => {
                 "name the data folder of an installation, or one that is empty or not there yet, with --data-dir".into()

@@ -9,7 +9,7 @@ use crate::cli::{Global, ServeArgs};
 use crate::clock::{HostClock, Stopwatch};
 use crate::distro::Distro;
 use crate::inotify::InotifyLimit;
-use crate::installation::{DataLock, check_contents, resolve};
+use crate::installation::{DataLock, bring_up_to_date, check_contents, resolve};
 use crate::output::{elapsed, print};
 use crate::preflight::{CGROUPS, check_controllers, check_data_dir, check_listen, check_root};
 use anyhow::Context as _;
@@ -93,6 +93,7 @@ async fn run(
 ) -> anyhow::Result<()> {
     let installation =
         identity::load_or_make(data_dir).context("failed to identify the installation")?;
+    bring_up_to_date(data_dir).context("failed to serve")?;
     let program =
         Utf8PathBuf::try_from(std::env::current_exe().context("failed to find this program")?)?;
     let clock: Arc<dyn Clock> = Arc::new(HostClock);

@@ -211,6 +211,16 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_record_that_an_older_neap_wrote_is_read() {
+        let path = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join(
+            "../../tests/data-folders/format-1/clusters/1956bd83-8828-4ae8-82f9-d0f43e369f5e/machines/fcea5344-e2b8-499d-9553-6328928c3c2b/record.json",
+        );
+        let record = MachineRecord::read(&path).unwrap().unwrap();
+        assert_eq!(record.name.as_str(), "ci-node1");
+        assert_eq!(record.max_pods, 8);
+    }
+
+    #[test]
     fn a_record_holds_no_secret() {
         let text = serde_json::to_string(&record()).unwrap();
         assert!(!text.contains("SECRET"), "{text}");

@@ -5,8 +5,10 @@ use anyhow::Context as _;
 use camino::{Utf8DirEntry, Utf8Path, Utf8PathBuf};
 
 /// All that neap ever makes in the folder itself.
-const OF_NEAP: [&str; 6] = [
+const OF_NEAP: [&str; 8] = [
     "clusters",
+    "format",
+    "format.new",
     "hub",
     "installation",
     "installation.new",
