@@ -24,6 +24,7 @@ mod files;
 mod flags;
 mod hosted;
 mod hub;
+pub mod logs;
 pub mod names;
 mod ready;
 mod record;

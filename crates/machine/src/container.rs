@@ -11,6 +11,7 @@ mod delete;
 mod disk;
 mod files;
 mod groups;
+mod logs;
 mod loop_device;
 mod network;
 mod record;
@@ -20,6 +21,7 @@ mod watch;
 use crate::agent;
 use crate::agent::control::{self, Command};
 use crate::node_config::NodeSoftware;
+pub use logs::{MachineLogs, find_machine_logs};
 #[cfg(test)]
 pub(crate) use record::tests::plan as example_plan;
 
@@ -260,7 +262,7 @@ impl ContainerNodes {
 fn describe_end(dir: &MachineDir) -> String {
     match last_exit(&dir.shim()).map(|last| last.exit) {
         Some(Exit::Code(code)) => {
-            format!("its agent ended with code {code}; see {}", dir.agent_log())
+            format!("its agent ended with code {code}; see {}", dir.log("agent"))
         }
         Some(Exit::Signal(signal)) => format!("its agent was ended by signal {signal}"),
         None | Some(Exit::Unknown) => {

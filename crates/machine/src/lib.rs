@@ -24,6 +24,8 @@ pub mod container;
 mod node_config;
 mod runtime;
 
-pub use container::{AdoptMachinesError, ContainerNodes, ContainerNodesConfig};
+pub use container::{
+    AdoptMachinesError, ContainerNodes, ContainerNodesConfig, MachineLogs, find_machine_logs,
+};
 pub use node_config::NodeSoftware;
 pub use runtime::{RUNTIME_NAME, run_oci_runtime};

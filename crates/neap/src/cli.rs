@@ -1,11 +1,15 @@
 //! The command line: what may be written, and the help.
 
 mod cluster;
+mod logs;
 mod machine;
 mod plan;
 mod value;
 
 pub(crate) use cluster::{ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs, SwitchArgs};
+pub(crate) use logs::{
+    ClusterComponent, ClusterLogsArgs, MachineComponent, MachineLogsArgs, ReadingArgs,
+};
 pub(crate) use machine::{MachineCommand, MachineListArgs};
 pub(crate) use plan::PlanArgs;
 
@@ -33,6 +37,7 @@ Clusters:
   cluster create      Make a cluster and wait until it is Ready
   cluster list        List clusters
   cluster get         Show one cluster
+  cluster logs        Print what the control plane of a cluster says
   cluster stop        Stop a cluster: its pods fail, its machines go, its data is kept
   cluster start       Start a cluster that is stopped
   cluster pause       Leave a cluster as it is: no machine comes or goes
@@ -41,6 +46,7 @@ Clusters:
   cluster kubeconfig  Print a kubeconfig for a cluster, without a secret in it
   machine list        List the machines behind the clusters
   machine get         Show one machine
+  machine logs        Print what the programs of a machine say
   plan                Say which machines manifests would need, from files alone
   why                 Say what was decided last, why, and what comes next
 

@@ -11,6 +11,7 @@ pub(crate) use kubeconfig::hub_kubeconfig;
 pub(crate) use show::list_of;
 
 use crate::cli::{ClusterCommand, Global};
+use crate::logs;
 use crate::output::progress::Shown;
 use switch::Switch;
 
@@ -23,6 +24,7 @@ pub(crate) async fn execute(
         ClusterCommand::Create(args) => create::create(global, shown, &args).await,
         ClusterCommand::List(args) => show::list(global, args).await,
         ClusterCommand::Get(args) => show::get(global, &args.name).await,
+        ClusterCommand::Logs(args) => logs::cluster(global, &args).await,
         ClusterCommand::Stop(args) => switch::switch(global, shown, &args, Switch::Stop).await,
         ClusterCommand::Start(args) => switch::switch(global, shown, &args, Switch::Start).await,
         ClusterCommand::Pause(args) => switch::switch(global, shown, &args, Switch::Pause).await,

@@ -23,6 +23,7 @@ mod distro;
 mod doctor;
 mod inotify;
 pub mod installation;
+mod logs;
 mod machine;
 mod manual;
 mod output;

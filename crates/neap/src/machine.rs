@@ -4,19 +4,21 @@ use crate::access::Access;
 use crate::cli::{Global, MachineCommand, MachineListArgs};
 use crate::clock::now;
 use crate::cluster::list_of;
+use crate::logs;
 use crate::output::table::columns;
 use crate::output::{Format, age, encode, note, print};
 use crate::problem::Problem;
-use crate::records::{get_cluster, list_machines};
+use crate::records::{find_machine, get_cluster, list_machines};
 use anyhow::Context as _;
 use jiff::Timestamp;
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 use neap_api::{Machine, names};
 
 pub(crate) async fn execute(command: MachineCommand, global: &Global) -> anyhow::Result<()> {
     match command {
         MachineCommand::List(args) => list(global, &args).await,
         MachineCommand::Get(args) => get(global, &args.name).await,
+        MachineCommand::Logs(args) => logs::machine(global, &args).await,
     }
 }
 
@@ -51,9 +53,7 @@ async fn get(global: &Global, name: &str) -> anyhow::Result<()> {
         .hub()
         .await
         .with_context(doing)?;
-    let machines: Api<Machine> = Api::namespaced(hub, account);
-    let machine = machines
-        .get_opt(name)
+    let machine = find_machine(&hub, account, name)
         .await
         .with_context(doing)?
         .ok_or_else(|| Problem::NoMachine {

@@ -112,6 +112,14 @@ pub(crate) enum Problem {
         /// Name.
         name: String,
     },
+    /// Nothing of it has been started.
+    #[error("{what} has no logs on this host: nothing of it has been started here yet")]
+    NoLogs {
+        /// The cluster or machine.
+        what: String,
+        /// The command that says why.
+        look: String,
+    },
     /// There is one of that name already.
     #[error("there is a cluster {name} in account {account} already")]
     ClusterExists {
@@ -247,7 +255,7 @@ impl Problem {
             | Self::Unwell { .. }
             | Self::Leftovers { .. } => Exit::Failed,
             Self::Refused { .. } | Self::NotConfirmed | Self::Usage { .. } => Exit::Usage,
-            Self::NoCluster { .. } | Self::NoMachine { .. } => Exit::NotFound,
+            Self::NoCluster { .. } | Self::NoMachine { .. } | Self::NoLogs { .. } => Exit::NotFound,
             Self::RefusedBySocket { code, .. } if code.contains("NotFound") => Exit::NotFound,
             Self::RefusedBySocket { code, .. } if code.contains("NotReady") => Exit::Unreachable,
             Self::RefusedBySocket { .. } => Exit::Failed,
@@ -287,6 +295,7 @@ impl Problem {
             Self::ForeignFiles { .. } => "move that elsewhere first".into(),
             Self::NoCluster { .. } => "`neap cluster list -A` shows all of them".into(),
             Self::NoMachine { .. } => "`neap machine list -A` shows all of them".into(),
+            Self::NoLogs { look, .. } => format!("`{look}` says why"),
             Self::ClusterExists { account, name } => {
                 format!("choose another name, or look at it with `neap cluster get {name} -n {account}`")
             }

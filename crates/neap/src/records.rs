@@ -43,6 +43,19 @@ pub(crate) async fn find_cluster(
         .with_context(|| format!("failed to read cluster {account}/{name}"))
 }
 
+/// The Machine, if there is one.
+pub(crate) async fn find_machine(
+    hub: &Client,
+    account: &str,
+    name: &str,
+) -> anyhow::Result<Option<Machine>> {
+    let machines: Api<Machine> = Api::namespaced(hub.clone(), account);
+    machines
+        .get_opt(name)
+        .await
+        .with_context(|| format!("failed to read machine {account}/{name}"))
+}
+
 /// The Clusters of an account, or of all, by account and name.
 pub(crate) async fn list_clusters(
     hub: &Client,

@@ -103,7 +103,7 @@ impl ContainerNodes {
         let mut spec = ProcessSpec::new(
             [program, "node-agent", agent.as_str()],
             "/",
-            dir.agent_log(),
+            dir.log("agent"),
         );
         spec.log_limit = NODE_PROGRAM;
         spec.network_namespace = Some(link.node.path());

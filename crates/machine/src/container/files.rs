@@ -98,9 +98,9 @@ impl MachineDir {
         self.config().join(KUBELET_FILE)
     }
 
-    /// What the agent says.
-    pub(crate) fn agent_log(&self) -> Utf8PathBuf {
-        self.0.join("log/agent.log")
+    /// What a program of the node says.
+    pub(crate) fn log(&self, program: &str) -> Utf8PathBuf {
+        self.0.join("log").join(format!("{program}.log"))
     }
 
     /// Whether nothing is in it: no machine, or no more.

@@ -1,7 +1,7 @@
 //! `neap cluster …`: what may be written.
 
 use super::value::{hold, label, minor_version};
-use super::{ListArgs, NameArgs, WaitArgs};
+use super::{ClusterLogsArgs, ListArgs, NameArgs, WaitArgs};
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
@@ -13,6 +13,8 @@ pub(crate) enum ClusterCommand {
     List(ListArgs),
     /// Show one cluster
     Get(NameArgs),
+    /// Print what the control plane of a cluster says
+    Logs(ClusterLogsArgs),
     /// Stop a cluster: its pods fail, its machines go, its data is kept
     #[command(
         after_help = "Example:\n  neap cluster stop ci\n\nWhat its API holds is there again after `neap cluster start ci`."

@@ -1,7 +1,7 @@
 //! `neap machine …`: what may be written.
 
 use super::value::label;
-use super::{ListArgs, NameArgs};
+use super::{ListArgs, MachineLogsArgs, NameArgs};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -11,6 +11,8 @@ pub(crate) enum MachineCommand {
     List(MachineListArgs),
     /// Show one machine
     Get(NameArgs),
+    /// Print what the programs of a machine say
+    Logs(MachineLogsArgs),
 }
 
 #[derive(Args, Debug)]

@@ -50,6 +50,12 @@ async fn steps(proof: &mut Proof) -> Result<()> {
     })
     .await?;
     proof.installation.kill_serve().await?;
+    let logs = proof
+        .neap(&["cluster", "logs", "wreck", "--tail", "3"])
+        .await?;
+    if logs.lines().count() != 3 {
+        bail!("without neap the logs are {logs:?}");
+    }
     proof.installation.start_serve().await?;
 
     proof.step("started again, it brings these two and no other");
