@@ -107,6 +107,11 @@ impl Access {
                 data_dir: self.data_dir.clone(),
             }
             .into()),
+            Err(AskSocketError::Exchange { source, .. }) => Err(Problem::NoAnswer {
+                data_dir: self.data_dir.clone(),
+                why: source,
+            }
+            .into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -169,6 +174,23 @@ mod tests {
         );
         assert!(address_of("http://127.0.0.1:7443").is_err());
         assert!(address_of("https://example.org").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_neap_that_hangs_up_is_one_that_cannot_be_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap();
+        let listener = tokio::net::UnixListener::bind(path.join(SOCKET)).unwrap();
+        let hang_up = tokio::spawn(async move { drop(listener.accept().await) });
+        let error = Access::new(path).hub_credential().await.unwrap_err();
+        hang_up.await.unwrap();
+        let report = crate::problem::report(&error);
+        assert_eq!(report.exit, crate::problem::Exit::Unreachable);
+        assert!(
+            report.text.contains("hint: see whether `neap serve`"),
+            "{}",
+            report.text
+        );
     }
 
     #[tokio::test]

@@ -48,6 +48,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Runs the program with the arguments of this process.
 pub fn main() -> ExitCode {
@@ -154,16 +155,26 @@ fn run(cli: Cli) -> anyhow::Result<()> {
                 .build()
                 .context("failed to start the runtime")?;
             runtime.block_on(async {
+                let asked_to_end = asked_to_end()?;
                 tokio::select! {
                     outcome = execute(command, &global, shown) => outcome,
-                    outcome = tokio::signal::ctrl_c() => {
-                        outcome.context("failed to listen for SIGINT")?;
-                        Err(Problem::Interrupted.into())
-                    }
+                    () = asked_to_end => Err(Problem::Interrupted.into()),
                 }
             })
         }
     }
+}
+
+/// SIGTERM, as from a supervisor or `timeout`, or SIGINT.
+fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 async fn execute(command: Command, global: &cli::Global, shown: Shown) -> anyhow::Result<()> {

@@ -6,7 +6,7 @@ use crate::clock::now;
 use crate::cluster::list_of;
 use crate::logs;
 use crate::output::table::columns;
-use crate::output::{Format, age, encode, note, print};
+use crate::output::{Format, age, encode_object, note, print};
 use crate::problem::Problem;
 use crate::records::{find_machine, get_cluster, list_machines};
 use anyhow::Context as _;
@@ -62,7 +62,7 @@ async fn get(global: &Global, name: &str) -> anyhow::Result<()> {
         })
         .with_context(doing)?;
     match global.output {
-        Format::Json | Format::Yaml => print(&encode(&machine, global.output)?),
+        Format::Json | Format::Yaml => print(&encode_object(&machine, global.output)?),
         format => print(&shown(&[machine], format, false, now())?),
     }
 }
@@ -74,7 +74,7 @@ fn shown(
     now: Timestamp,
 ) -> anyhow::Result<String> {
     Ok(match format {
-        Format::Json | Format::Yaml => encode(&list_of(machines), format)?,
+        Format::Json | Format::Yaml => encode_object(&list_of(machines), format)?,
         Format::Name => machines
             .iter()
             .map(|machine| format!("machine.{}/{}\n", names::GROUP, machine.name_any()))

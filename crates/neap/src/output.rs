@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::ValueEnum;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{IsTerminal as _, Write as _};
 
 /// How data is written.
@@ -70,6 +71,23 @@ pub(crate) fn encode<T: Serialize>(value: &T, format: Format) -> anyhow::Result<
     Ok(text)
 }
 
+/// An object of an API, or a list of them, without the notes on which fields
+/// belong to whom, as kubectl shows it.
+pub(crate) fn encode_object<T: Serialize>(object: &T, format: Format) -> anyhow::Result<String> {
+    let mut object = serde_json::to_value(object).context("failed to write an object")?;
+    strip(&mut object);
+    if let Some(Value::Array(items)) = object.get_mut("items") {
+        items.iter_mut().for_each(strip);
+    }
+    encode(&object, format)
+}
+
+fn strip(object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+}
+
 /// Text without characters that steer a terminal or hide what it says: they
 /// are shown as Rust escapes.
 pub(crate) fn escape(text: &str) -> String {
@@ -114,6 +132,19 @@ pub(crate) fn elapsed(duration: SignedDuration) -> String {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "tests")]
     use super::*;
+
+    #[test]
+    fn notes_on_fields_are_not_shown() {
+        let object = || serde_json::json!({"metadata": {"name": "ci", "managedFields": [1]}});
+        let list = serde_json::json!({"items": [object()]});
+        for shown in [object(), list] {
+            let text = encode_object(&shown, Format::Json).unwrap();
+            assert!(
+                text.contains("ci") && !text.contains("managedFields"),
+                "{text}"
+            );
+        }
+    }
 
     #[test]
     fn control_and_hiding_characters_are_shown_not_obeyed() {

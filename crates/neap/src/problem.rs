@@ -82,6 +82,14 @@ pub(crate) enum Problem {
         /// The folder whose socket does not answer.
         data_dir: Utf8PathBuf,
     },
+    /// A serve took the question and gave no answer.
+    #[error("the neap that serves {data_dir} gave no answer: {why}")]
+    NoAnswer {
+        /// The folder.
+        data_dir: Utf8PathBuf,
+        /// How that showed.
+        why: std::io::Error,
+    },
     /// The folder is not an installation of neap.
     #[error("{path} is not a data folder of neap: it holds no file `installation`")]
     NotAnInstallation {
@@ -259,7 +267,7 @@ impl Problem {
             Self::RefusedBySocket { code, .. } if code.contains("NotFound") => Exit::NotFound,
             Self::RefusedBySocket { code, .. } if code.contains("NotReady") => Exit::Unreachable,
             Self::RefusedBySocket { .. } => Exit::Failed,
-            Self::NotServing { .. } => Exit::Unreachable,
+            Self::NotServing { .. } | Self::NoAnswer { .. } => Exit::Unreachable,
             Self::TimedOut { .. } | Self::Stuck { .. } => Exit::Timeout,
             Self::Interrupted => Exit::Interrupted,
             Self::BrokenPipe => Exit::Done,
@@ -285,6 +293,9 @@ impl Problem {
             },
             Self::NotServing { .. } => {
                 "start it with `neap serve`, or name its folder with --data-dir or NEAP_DATA_DIR".into()
+            }
+            Self::NoAnswer { .. } => {
+                "see whether `neap serve` ends or starts just now and what it logs, then repeat".into()
             }
             Self::NewerData { .. } => {
                 "serve it with the neap that it was served with last, or a newer one".into()

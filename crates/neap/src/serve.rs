@@ -5,6 +5,7 @@ mod identity;
 mod logging;
 
 use crate::access::SOCKET;
+use crate::asked_to_end;
 use crate::cli::{Global, ServeArgs};
 use crate::clock::{HostClock, Stopwatch};
 use crate::distro::Distro;
@@ -27,7 +28,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -214,13 +214,9 @@ fn allow_files() {
 
 /// A first signal asks for the end.
 fn cancel_at_signal(shutdown: CancellationToken) -> anyhow::Result<impl Future<Output = ()>> {
-    let mut terminate = signal(SignalKind::terminate()).context("failed to listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("failed to listen for SIGINT")?;
+    let asked_to_end = asked_to_end()?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        asked_to_end.await;
         info!("asked to end");
         shutdown.cancel();
     })

@@ -1,6 +1,6 @@
 //! `neap cluster …`: what may be written.
 
-use super::value::{hold, label, minor_version};
+use super::value::{cluster_name, hold, label, minor_version};
 use super::{ClusterLogsArgs, ListArgs, NameArgs, WaitArgs};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -46,7 +46,7 @@ pub(crate) enum ClusterCommand {
 )]
 pub(crate) struct CreateArgs {
     /// Its name: a DNS label of at most 40 characters
-    #[arg(value_parser = label)]
+    #[arg(value_parser = cluster_name)]
     pub(crate) name: String,
 
     /// Minor version of Kubernetes, such as 1.37 [default: that of the newest build]

@@ -154,6 +154,20 @@ fn what_is_no_label_reaches_no_url_and_no_file() {
 }
 
 #[test]
+fn a_name_that_is_too_long_for_a_cluster_is_refused_with_its_limit() {
+    let longest = "x".repeat(40);
+    assert_eq!(
+        create(&format!("neap cluster create {longest}")).name,
+        longest
+    );
+    let error = parse(&format!("neap cluster create {longest}x")).unwrap_err();
+    assert!(
+        error.to_string().contains("at most 40 characters"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_version_is_a_minor_version() {
     let args = create("neap cluster create x --kube-version 1.37");
     assert_eq!(args.kube_version.as_deref(), Some("1.37"));

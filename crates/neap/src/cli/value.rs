@@ -1,5 +1,6 @@
 //! Values on the command line: what is checked before anything is done with them.
 
+use neap_api::names::CLUSTER_NAME_MAX;
 use neap_core::duration::parse_duration;
 use std::time::Duration;
 
@@ -23,6 +24,16 @@ pub(super) fn label(text: &str) -> Result<String, String> {
             "a name has at most {LABEL_MAX} lower-case letters, digits and dashes, with no dash at either end"
         ))
     }
+}
+
+/// The name of a cluster that is to be made.
+pub(super) fn cluster_name(text: &str) -> Result<String, String> {
+    if text.len() > CLUSTER_NAME_MAX {
+        return Err(format!(
+            "the name of a cluster has at most {CLUSTER_NAME_MAX} characters: its nodes are named after it"
+        ));
+    }
+    label(text)
 }
 
 /// As `spec.version`.

@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::cli::{CreateArgs, DaemonSetsArg, Global};
 use crate::clock::Stopwatch;
 use crate::output::progress::{Progress, Shown};
-use crate::output::{Format, elapsed, encode, print};
+use crate::output::{Format, elapsed, encode_object, print};
 use crate::problem::Problem;
 use crate::records::{create_cluster, get_cluster, is_ready, ready_condition, standing};
 use anyhow::Context as _;
@@ -35,7 +35,7 @@ pub(crate) async fn create(global: &Global, shown: Shown, args: &CreateArgs) -> 
             .with_context(doing)?;
     }
     match global.output {
-        Format::Json | Format::Yaml => print(&encode(&cluster, global.output)?),
+        Format::Json | Format::Yaml => print(&encode_object(&cluster, global.output)?),
         Format::Name => print(&format!("cluster.{}/{name}\n", names::GROUP)),
         Format::Table | Format::Wide if args.wait.deadline().is_some() => print(&format!(
             "cluster {account}/{name} is Ready after {}\n",

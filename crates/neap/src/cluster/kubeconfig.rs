@@ -2,7 +2,8 @@
 
 use crate::access::Access;
 use crate::cli::Global;
-use crate::output::print;
+use crate::output::{Format, encode, print};
+use crate::problem::Problem;
 use crate::records::get_cluster;
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -22,12 +23,15 @@ pub(crate) async fn cluster_kubeconfig(global: &Global, name: &str) -> anyhow::R
         .with_context(doing)?;
     let data_dir = absolute(&global.data_dir).with_context(doing)?;
     let target = Target::Cluster { account, name };
-    print(&write(
-        &credential,
-        &program().with_context(doing)?,
-        &data_dir,
-        target,
-    ))
+    say(
+        &write(
+            &credential,
+            &program().with_context(doing)?,
+            &data_dir,
+            target,
+        ),
+        global.output,
+    )
 }
 
 pub(crate) async fn hub_kubeconfig(global: &Global) -> anyhow::Result<()> {
@@ -37,12 +41,31 @@ pub(crate) async fn hub_kubeconfig(global: &Global) -> anyhow::Result<()> {
         .await
         .context(doing)?;
     let data_dir = absolute(&global.data_dir).context(doing)?;
-    print(&write(
-        &credential,
-        &program().context(doing)?,
-        &data_dir,
-        Target::Hub,
-    ))
+    say(
+        &write(
+            &credential,
+            &program().context(doing)?,
+            &data_dir,
+            Target::Hub,
+        ),
+        global.output,
+    )
+}
+
+/// A kubeconfig is YAML, of which JSON is a part.
+fn say(kubeconfig: &str, format: Format) -> anyhow::Result<()> {
+    match format {
+        Format::Table | Format::Yaml => print(kubeconfig),
+        Format::Json => {
+            let value: serde_json::Value =
+                serde_saphyr::from_str(kubeconfig).context("failed to write JSON")?;
+            print(&encode(&value, format)?)
+        }
+        Format::Wide | Format::Name => Err(Problem::Usage {
+            message: "a kubeconfig is written with -o yaml or -o json".into(),
+        }
+        .into()),
+    }
 }
 
 /// Whose API the kubeconfig is for.

@@ -4,7 +4,7 @@ use crate::access::Access;
 use crate::cli::{Global, ListArgs};
 use crate::clock::now;
 use crate::output::table::columns;
-use crate::output::{Format, age, encode, note, print};
+use crate::output::{Format, age, encode_object, note, print};
 use crate::records::{get_cluster, list_clusters, phase_text};
 use anyhow::Context as _;
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ pub(crate) async fn get(global: &Global, name: &str) -> anyhow::Result<()> {
         .await
         .with_context(doing)?;
     match global.output {
-        Format::Json | Format::Yaml => print(&encode(&cluster, global.output)?),
+        Format::Json | Format::Yaml => print(&encode_object(&cluster, global.output)?),
         format => print(&shown(&[cluster], format, false, now())?),
     }
 }
@@ -53,7 +53,7 @@ fn shown(
     now: Timestamp,
 ) -> anyhow::Result<String> {
     Ok(match format {
-        Format::Json | Format::Yaml => encode(&list_of(clusters), format)?,
+        Format::Json | Format::Yaml => encode_object(&list_of(clusters), format)?,
         Format::Name => clusters
             .iter()
             .map(|cluster| format!("cluster.{}/{}\n", names::GROUP, cluster.name_any()))

@@ -5,7 +5,7 @@ use crate::access::Access;
 use crate::cli::{Global, SwitchArgs};
 use crate::clock::Stopwatch;
 use crate::output::progress::{Progress, Shown};
-use crate::output::{Format, elapsed, encode, print};
+use crate::output::{Format, elapsed, encode_object, print};
 use crate::problem::Problem;
 use crate::records::{
     change_cluster, get_cluster, is_observed, is_paused, is_ready, phase_of, standing,
@@ -105,7 +105,7 @@ pub(super) async fn switch(
             .with_context(doing)?;
     }
     let said = match (global.output, waits) {
-        (Format::Json | Format::Yaml, _) => encode(&cluster, global.output)?,
+        (Format::Json | Format::Yaml, _) => encode_object(&cluster, global.output)?,
         (Format::Name, _) => format!("cluster.{}/{name}\n", names::GROUP),
         (Format::Table | Format::Wide, Some(_)) => format!(
             "cluster {account}/{name} is {} after {}\n",
