@@ -180,10 +180,12 @@ async fn await_served(
 ) -> Result<(), StartHubError> {
     try_join_all(crds.iter().map(async |crd| {
         let objects: Api<DynamicObject> = Api::all_with(client.clone(), &resource(crd));
-        let one = ListParams::default().limit(1);
+        // Not by a limit: such a list is answered by the store while the cache,
+        // which answers the loops, is still being filled.
+        let all = ListParams::default();
         let mut last = None;
         let looking = async {
-            while let Err(error) = objects.list_metadata(&one).await {
+            while let Err(error) = objects.list_metadata(&all).await {
                 last = Some(error);
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
