@@ -313,4 +313,24 @@ pub struct ControlPlane {
     #[x_kube(validation = Rule::new("self == oldSelf")
         .message("controlPlane.allowPrivileged cannot change: make a new cluster"))]
     pub allow_privileged: bool,
+
+    /// How much its audit log keeps of each request. A change takes effect
+    /// when the control plane starts next.
+    #[serde(default)]
+    pub audit: Audit,
+}
+
+/// How much an audit log keeps of each request. Reads by the cluster's own
+/// programs, leases and events are never kept, nor is what is in a Secret.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Audit {
+    /// Nothing: there is no audit log.
+    #[default]
+    Off,
+    /// Who, what, when and with which outcome.
+    Metadata,
+    /// And what was sent.
+    Request,
+    /// And what was answered.
+    RequestResponse,
 }

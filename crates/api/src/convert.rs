@@ -1,11 +1,12 @@
 //! From the wire to the types of `neap-core`, and back.
 
-use crate::cluster::{DaemonSetCounting, DecidedAction, LastDecision, MachineClass};
+use crate::cluster::{Audit, DaemonSetCounting, DecidedAction, LastDecision, MachineClass};
 use crate::machine::{MachinePhase, PowerState};
 use crate::names::{ANNOTATION_REQUESTED_AT, machine_name};
 use crate::{Cluster, Machine};
 use jiff::Timestamp;
 use kube::ResourceExt;
+use neap_core::audit::AuditLevel;
 use neap_core::duration::{ParseDurationError, parse_duration};
 use neap_core::ids::{ClusterUid, MachineName, MachineUid};
 use neap_core::machine::ObservedMachine;
@@ -64,6 +65,17 @@ pub struct ClassSize {
     pub memory_bytes: u64,
     /// Disk.
     pub disk_bytes: u64,
+}
+
+impl From<Audit> for AuditLevel {
+    fn from(audit: Audit) -> Self {
+        match audit {
+            Audit::Off => Self::Off,
+            Audit::Metadata => Self::Metadata,
+            Audit::Request => Self::Request,
+            Audit::RequestResponse => Self::RequestResponse,
+        }
+    }
 }
 
 impl MachineClass {

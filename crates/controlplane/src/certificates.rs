@@ -260,6 +260,7 @@ mod tests {
             account: "team".into(),
             name: "ci".into(),
             allow_privileged: false,
+            audit: neap_core::audit::AuditLevel::Off,
         }
     }
 

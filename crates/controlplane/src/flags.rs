@@ -2,6 +2,8 @@
 
 use crate::site::Site;
 use neap_core::addressing::{API_PORT, BRIDGE_ADDRESS, SERVICE_NETWORK};
+use neap_core::audit::AuditLevel;
+use neap_core::logs::AUDIT_MIB;
 use serde::Serialize;
 
 /// What people expect to find in a service account token. Tokens of one
@@ -26,7 +28,10 @@ pub(crate) struct HyperkubeConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
     /// A whole control plane.
-    Tenant { allow_privileged: bool },
+    Tenant {
+        allow_privileged: bool,
+        audit: AuditLevel,
+    },
     /// An API with the controllers that its own objects need, and no
     /// scheduler: the hub has no pods.
     Hub,
@@ -69,10 +74,11 @@ fn api_server(site: &Site, parts: Parts) -> Vec<String> {
     let allow_privileged = matches!(
         parts,
         Parts::Tenant {
-            allow_privileged: true
+            allow_privileged: true,
+            ..
         }
     );
-    vec![
+    let mut flags = vec![
         format!("--etcd-servers=unix://{}", site.store_socket()),
         "--bind-address=0.0.0.0".to_owned(),
         format!("--secure-port={API_PORT}"),
@@ -128,7 +134,25 @@ fn api_server(site: &Site, parts: Parts) -> Vec<String> {
         // Events are the most frequent write, and the most rows in the store.
         "--event-ttl=30m".to_owned(),
         "--profiling=false".to_owned(),
-    ]
+    ];
+    flags.extend(audit(site, parts));
+    flags
+}
+
+fn audit(site: &Site, parts: Parts) -> Vec<String> {
+    match parts {
+        Parts::Hub
+        | Parts::Tenant {
+            audit: AuditLevel::Off,
+            ..
+        } => Vec::new(),
+        Parts::Tenant { .. } => vec![
+            format!("--audit-policy-file={}", site.audit_policy()),
+            format!("--audit-log-path={}", site.audit_log()),
+            format!("--audit-log-maxsize={AUDIT_MIB}"),
+            "--audit-log-maxbackup=1".to_owned(),
+        ],
+    }
 }
 
 /// Controllers of what cannot be here: the addresses of nodes are neap's, and

@@ -436,6 +436,7 @@ mod tests {
                 account: "team".into(),
                 name: name.into(),
                 allow_privileged: false,
+                audit: neap_core::audit::AuditLevel::Off,
             };
             let installation = InstallationId::new("i");
             let uid = ClusterUid::new(name);

@@ -17,6 +17,7 @@
 //! [`ControlPlanes`]: neap_operator::traits::ControlPlanes
 
 pub mod access;
+mod audit;
 mod bootstrap;
 mod certificates;
 mod config;

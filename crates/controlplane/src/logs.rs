@@ -41,6 +41,12 @@ impl ClusterLogs {
         self.site.log()
     }
 
+    /// What its API server keeps of requests, if it was told to.
+    #[must_use]
+    pub fn audit(&self) -> Utf8PathBuf {
+        self.site.audit_log()
+    }
+
     /// What its shim says: nothing, as long as all is well.
     #[must_use]
     pub fn shim(&self) -> Utf8PathBuf {
@@ -109,6 +115,7 @@ mod tests {
             account: account.into(),
             name: name.into(),
             allow_privileged: false,
+            audit: neap_core::audit::AuditLevel::Off,
         };
         let (uid, installation) = (ClusterUid::new(uid), InstallationId::new("i"));
         Record::new(uid, installation, role, "d".into(), Timestamp::UNIX_EPOCH)

@@ -4,6 +4,7 @@
 use crate::files::{WriteFileError, write_private};
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
+use neap_core::audit::AuditLevel;
 use neap_core::ids::{ClusterUid, InstallationId};
 use neap_operator::traits::ControlPlanePlan;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub enum Role {
         name: String,
         /// Whether privileged pods are allowed.
         allow_privileged: bool,
+        /// How much its audit log keeps.
+        #[serde(default)]
+        audit: AuditLevel,
     },
 }
 
@@ -133,6 +137,7 @@ impl From<&ControlPlanePlan> for Role {
             account: plan.account.clone(),
             name: plan.name.clone(),
             allow_privileged: plan.allow_privileged,
+            audit: plan.audit,
         }
     }
 }
@@ -163,6 +168,7 @@ mod tests {
             account: "team".into(),
             name: "ci".into(),
             allow_privileged: true,
+            audit: AuditLevel::Metadata,
         };
         for role in [Role::Hub, tenant] {
             let record = record(role);

@@ -125,6 +125,16 @@ impl Site {
         self.control_plane().join("log")
     }
 
+    /// What the API server keeps of requests; it makes the folder's files.
+    pub(crate) fn audit_log(&self) -> Utf8PathBuf {
+        self.control_plane().join("audit/audit.log")
+    }
+
+    /// Which requests it keeps.
+    pub(crate) fn audit_policy(&self) -> Utf8PathBuf {
+        self.control_plane().join("audit.json")
+    }
+
     /// The store.
     pub(crate) fn store(&self) -> Utf8PathBuf {
         self.control_plane().join("state.db")

@@ -158,6 +158,7 @@ fn plan() -> ControlPlanePlan {
         account: "team".into(),
         name: "ci".into(),
         allow_privileged: false,
+        audit: neap_core::audit::AuditLevel::Metadata,
         distro: None,
         version: None,
     }

@@ -14,6 +14,7 @@
 #![warn(clippy::indexing_slicing)]
 
 pub mod addressing;
+pub mod audit;
 pub mod demand;
 pub mod driver;
 pub mod duration;

@@ -4,6 +4,10 @@
 /// Bytes of a file that holds the output of a control plane.
 pub const CONTROL_PLANE: u64 = 16 * 1024 * 1024;
 
+/// MiB of a file that holds the audit log of a control plane. Its API server
+/// turns it, keeps one older file, and counts in MiB.
+pub const AUDIT_MIB: u64 = 16;
+
 /// Bytes of a file that holds the output of one program of a node. There are
 /// five: agent, containerd, kubelet, kube-proxy and the import of images.
 pub const NODE_PROGRAM: u64 = 4 * 1024 * 1024;

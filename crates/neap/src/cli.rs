@@ -6,7 +6,9 @@ mod machine;
 mod plan;
 mod value;
 
-pub(crate) use cluster::{ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs, SwitchArgs};
+pub(crate) use cluster::{
+    AuditArg, ClusterCommand, CreateArgs, DaemonSetsArg, DeleteArgs, SwitchArgs,
+};
 pub(crate) use logs::{
     ClusterComponent, ClusterLogsArgs, MachineComponent, MachineLogsArgs, ReadingArgs,
 };

@@ -36,8 +36,16 @@ pub(crate) async fn cluster(global: &Global, args: &ClusterLogsArgs) -> anyhow::
     };
     let path = match args.component {
         ClusterComponent::ControlPlane => logs.control_plane(),
+        ClusterComponent::Audit => logs.audit(),
         ClusterComponent::Shim => logs.shim(),
     };
+    if args.component == ClusterComponent::Audit && !path.exists() {
+        return Err(Problem::NoAudit {
+            account: account.clone(),
+            name: name.clone(),
+        }
+        .into());
+    }
     show(&[(String::new(), path)], args.reading).await
 }
 

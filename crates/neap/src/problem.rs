@@ -128,6 +128,14 @@ pub(crate) enum Problem {
         /// The command that says why.
         look: String,
     },
+    /// No audit log was asked for.
+    #[error("cluster {name} in account {account} has no audit log")]
+    NoAudit {
+        /// Namespace on the hub.
+        account: String,
+        /// Name.
+        name: String,
+    },
     /// There is one of that name already.
     #[error("there is a cluster {name} in account {account} already")]
     ClusterExists {
@@ -263,7 +271,10 @@ impl Problem {
             | Self::Unwell { .. }
             | Self::Leftovers { .. } => Exit::Failed,
             Self::Refused { .. } | Self::NotConfirmed | Self::Usage { .. } => Exit::Usage,
-            Self::NoCluster { .. } | Self::NoMachine { .. } | Self::NoLogs { .. } => Exit::NotFound,
+            Self::NoCluster { .. }
+            | Self::NoMachine { .. }
+            | Self::NoLogs { .. }
+            | Self::NoAudit { .. } => Exit::NotFound,
             Self::RefusedBySocket { code, .. } if code.contains("NotFound") => Exit::NotFound,
             Self::RefusedBySocket { code, .. } if code.contains("NotReady") => Exit::Unreachable,
             Self::RefusedBySocket { .. } => Exit::Failed,
@@ -306,6 +317,9 @@ impl Problem {
             Self::ForeignFiles { .. } => "move that elsewhere first".into(),
             Self::NoCluster { .. } => "`neap cluster list -A` shows all of them".into(),
             Self::NoMachine { .. } => "`neap machine list -A` shows all of them".into(),
+            Self::NoAudit { account, name } => format!(
+                "set spec.controlPlane.audit with `kubectl -n {account} edit nc {name}`; it begins when the cluster is stopped and started"
+            ),
             Self::NoLogs { look, .. } => format!("`{look}` says why"),
             Self::ClusterExists { account, name } => {
                 format!("choose another name, or look at it with `neap cluster get {name} -n {account}`")

@@ -407,6 +407,7 @@ impl ClusterLoop {
             account: self.id.account.clone(),
             name: self.id.name.clone(),
             allow_privileged: cluster.spec.control_plane.allow_privileged,
+            audit: cluster.spec.control_plane.audit.into(),
             distro: self.status.distro.clone(),
             version: cluster.spec.version.clone(),
         }

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use neap_core::audit::AuditLevel;
 use neap_core::fence::Fence;
 use neap_core::ids::{ClusterUid, MachineName, MachineUid};
 use neap_core::lifecycle::ObservedControlPlane;
@@ -63,6 +64,8 @@ pub struct ControlPlanePlan {
     pub name: String,
     /// Whether privileged pods are allowed.
     pub allow_privileged: bool,
+    /// How much its audit log keeps, from the next start on.
+    pub audit: AuditLevel,
     /// The distro it was started with, which it keeps.
     pub distro: Option<String>,
     /// Minor version for a first start, or `None` for the newest.

@@ -71,7 +71,7 @@ fn an_empty_spec_is_a_good_cluster() {
                 "policy": "Count", "minNodes": 0, "maxNodes": 1, "podsPerNode": 8,
                 "hold": "2m", "daemonSets": "Ignore",
             },
-            "controlPlane": {"allowPrivileged": false},
+            "controlPlane": {"allowPrivileged": false, "audit": "Off"},
         })
     );
 }

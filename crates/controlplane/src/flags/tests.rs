@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 const TENANT: Parts = Parts::Tenant {
     allow_privileged: false,
+    audit: AuditLevel::Off,
 };
 
 fn value<'a>(flags: &'a [String], name: &str) -> Option<&'a str> {
@@ -86,6 +87,7 @@ fn secrets_are_encrypted_and_privileged_pods_need_to_be_asked_for() {
         &site(),
         Parts::Tenant {
             allow_privileged: true,
+            audit: AuditLevel::Off,
         },
     );
     assert_eq!(value(&asked, "allow-privileged"), Some("true"));
@@ -93,6 +95,21 @@ fn secrets_are_encrypted_and_privileged_pods_need_to_be_asked_for() {
         value(&api_server(&site(), Parts::Hub), "allow-privileged"),
         Some("false")
     );
+}
+
+#[test]
+fn an_audit_log_is_kept_where_it_is_asked_for_and_is_bounded() {
+    let log = |parts| value(&api_server(&site(), parts), "audit-log-path").map(str::to_owned);
+    assert_eq!(log(TENANT), None);
+    assert_eq!(log(Parts::Hub), None);
+    let asked = Parts::Tenant {
+        allow_privileged: false,
+        audit: AuditLevel::Metadata,
+    };
+    assert_eq!(log(asked), Some(site().audit_log().into_string()));
+    let flags = api_server(&site(), asked);
+    assert_eq!(value(&flags, "audit-log-maxbackup"), Some("1"));
+    assert_eq!(value(&flags, "audit-log-maxsize"), Some("16"));
 }
 
 #[test]

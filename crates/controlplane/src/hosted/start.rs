@@ -2,6 +2,7 @@
 
 use super::{Build, Ensured, Entry, HostedControlPlanes, State};
 use crate::access::socket::{OpenSocketError, check_socket_path};
+use crate::audit::audit_policy;
 use crate::certificates::{self, WriteCertificatesError, write_components};
 use crate::config::FindDistroError;
 use crate::files::{WriteFileError, make_folder, write_private};
@@ -298,8 +299,13 @@ impl Prepare {
         let parts = match record.role {
             Role::Hub => Parts::Hub,
             Role::Tenant {
-                allow_privileged, ..
-            } => Parts::Tenant { allow_privileged },
+                allow_privileged,
+                audit,
+                ..
+            } => Parts::Tenant {
+                allow_privileged,
+                audit,
+            },
         };
         let config =
             serde_json::to_vec_pretty(&HyperkubeConfig::plan(site, parts)).map_err(|error| {
@@ -310,6 +316,14 @@ impl Prepare {
             })?;
         write_private(&site.config(), &config)?;
         write_private(&site.scheduler(), scheduler_config(site).as_bytes())?;
+        if let Parts::Tenant { audit, .. } = parts
+            && let Some(policy) = audit_policy(audit)
+        {
+            write_private(&site.audit_policy(), policy.as_bytes())?;
+            if let Some(folder) = site.audit_log().parent() {
+                make_folder(folder)?;
+            }
+        }
         record.write(site.folder())?;
         Cgroup::ensure(&self.group, &Limits::default())?;
         Ok((record, pki))

@@ -89,8 +89,25 @@ pub(crate) struct CreateArgs {
     #[arg(long, help_heading = "Nodes")]
     pub(crate) allow_privileged: bool,
 
+    /// How much an audit log keeps of requests to its API [default: off]
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub(crate) audit: Option<AuditArg>,
+
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
+}
+
+/// As `controlPlane.audit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AuditArg {
+    // Nothing.
+    Off,
+    // Who, what, when, with which outcome.
+    Metadata,
+    // And what was sent.
+    Request,
+    // And what was answered.
+    RequestResponse,
 }
 
 /// As `scaling.daemonSets`.

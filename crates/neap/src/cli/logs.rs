@@ -60,6 +60,8 @@ pub(crate) struct ReadingArgs {
 pub(crate) enum ClusterComponent {
     /// The store, the API server, the controller manager and the scheduler
     ControlPlane,
+    /// Requests to its API, one JSON object a line, if `spec.controlPlane.audit` is not Off
+    Audit,
     /// What holds its process; silent as long as all is well
     Shim,
 }

@@ -1,7 +1,7 @@
 //! `neap cluster create`: the record, and the wait until it is Ready.
 
 use crate::access::Access;
-use crate::cli::{CreateArgs, DaemonSetsArg, Global};
+use crate::cli::{AuditArg, CreateArgs, DaemonSetsArg, Global};
 use crate::clock::Stopwatch;
 use crate::output::progress::{Progress, Shown};
 use crate::output::{Format, elapsed, encode_object, print};
@@ -10,7 +10,7 @@ use crate::records::{create_cluster, get_cluster, is_ready, ready_condition, sta
 use anyhow::Context as _;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::Client;
-use neap_api::cluster::{ClusterSpec, DaemonSetCounting};
+use neap_api::cluster::{Audit, ClusterSpec, DaemonSetCounting};
 use neap_api::{Cluster, names};
 use neap_core::reason::VERSION_NOT_BUILT;
 use std::time::Duration;
@@ -73,6 +73,14 @@ fn spec_of(args: &CreateArgs) -> ClusterSpec {
         spec.nodes.class.disk = Quantity(disk.clone());
     }
     spec.control_plane.allow_privileged = args.allow_privileged;
+    if let Some(audit) = args.audit {
+        spec.control_plane.audit = match audit {
+            AuditArg::Off => Audit::Off,
+            AuditArg::Metadata => Audit::Metadata,
+            AuditArg::Request => Audit::Request,
+            AuditArg::RequestResponse => Audit::RequestResponse,
+        };
+    }
     spec
 }
 

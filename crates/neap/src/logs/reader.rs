@@ -28,7 +28,7 @@ impl LogReader {
     pub(super) fn open(path: &Utf8Path, tail: Option<usize>) -> io::Result<Self> {
         let mut files = loop {
             let newer = open(path)?;
-            let before = open(&older(path))?;
+            let before = open_before(path)?;
             match (before, newer) {
                 // It was turned just now.
                 (Some(before), Some(newer)) if same(&before, &newer)? => {}
@@ -92,6 +92,27 @@ fn open(path: &Utf8Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The file before: `.1`, or, where an API server turns a log, one with a time
+/// at the end of its name, of which there is one but for a moment.
+fn open_before(path: &Utf8Path) -> io::Result<Option<File>> {
+    if let Some(file) = open(&older(path))? {
+        return Ok(Some(file));
+    }
+    let (Some(folder), Some(stem)) = (path.parent(), path.file_stem()) else {
+        return Ok(None);
+    };
+    let Ok(entries) = folder.read_dir_utf8() else {
+        return Ok(None);
+    };
+    let begin = format!("{stem}-");
+    let dated = |name: &str| name.starts_with(&begin) && name.ends_with(".log");
+    let last = entries
+        .filter_map(|entry| Some(entry.ok()?.into_path()))
+        .filter(|path| path.file_name().is_some_and(dated))
+        .max();
+    last.map_or(Ok(None), |path| open(&path))
 }
 
 fn same(one: &File, other: &File) -> io::Result<bool> {
@@ -169,6 +190,16 @@ mod tests {
         ] {
             assert_eq!(tail(&path, lines), text, "{lines}");
         }
+    }
+
+    #[test]
+    fn a_file_that_an_api_server_put_aside_is_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Utf8Path::from_path(folder.path()).unwrap();
+        let before = folder.join("audit-2026-01-01T00-00-00.000.log");
+        std::fs::write(before, "a\nb\n").unwrap();
+        std::fs::write(folder.join("audit.log"), "c\n").unwrap();
+        assert_eq!(tail(&folder.join("audit.log"), 2), "b\nc\n");
     }
 
     #[test]

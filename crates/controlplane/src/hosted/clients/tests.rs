@@ -137,6 +137,7 @@ async fn a_client_that_is_kept_gets_a_new_certificate_before_the_old_one_ends() 
         account: "team".into(),
         name: "ci".into(),
         allow_privileged: false,
+        audit: neap_core::audit::AuditLevel::Off,
     };
     let server_name = certificates::server_name(&role);
     let server = serve(&pki, &server_name, then).await;
