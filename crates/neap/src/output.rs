@@ -92,7 +92,7 @@ fn strip(object: &mut Value) {
 /// are shown as Rust escapes.
 pub(crate) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut safe, c| {
-        let hides = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+        let hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
         match c {
             '\n' => safe.push_str("\\n"),
             '\t' => safe.push_str("\\t"),
@@ -152,6 +152,8 @@ mod tests {
             ("plain text, Ünïcode", "plain text, Ünïcode"),
             ("a\nb\tc\r", "a\\nb\\tc\\r"),
             ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("ding\u{7}", "ding\\u{7}"),
+            ("\u{61c}x", "\\u{61c}x"),
             ("\u{9b}31m", "\\u{9b}31m"),
             ("safe\u{202e}evil", "safe\\u{202e}evil"),
             ("\u{7f}\0", "\\u{7f}\\u{0}"),
